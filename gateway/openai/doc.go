@@ -1,0 +1,13 @@
+// Package openai owns the OpenAI wire format, by bytes: what a caller's body asks for, the edits
+// it needs on its way up, errors in OpenAI's shape, server-sent events, and what an answer or a
+// stream of an OpenAI-compatible provider says and needs on its way down.
+//
+// It must not do I/O, know a provider's name, choose a route or decide on recovery. It reports
+// facts; bytes it has no reason to touch pass as they came: unknown fields, big integers and the
+// order of keys survive. Nothing is unmarshalled through reflection, and the paths of a request,
+// of a stream's event and of an answer allocate nothing once their buffers are warm.
+//
+// Byte slices handed out alias the caller's input or a buffer of the value that made them; each
+// method says until when they hold. No value of this package is safe for concurrent use unless
+// it says so.
+package openai
