@@ -114,27 +114,16 @@ func EndOf(c Class, p Phase) End {
 //
 // It is the one table from classes and phases to terminal reasons.
 func TerminalOf(c Class, p Phase, ranOut bool) Terminal {
-	switch c {
-	case None, Refusal:
+	switch {
+	case c == None || c == Refusal:
 		return Success
-	case Cancelled:
+	case c == Cancelled:
 		return CallerLeft
-	case ClientInvalid, ContextOverflow, GatewayDenied, SideEffectUnknown, Unknown:
-		if p == AfterOutput {
-			return Partial
-		}
-		return PolicyStop
-	case ContentFiltered:
-		if p == AfterOutput {
-			return Partial
-		}
-		return PolicyStop
-	}
-	if p == AfterOutput {
+	case p == AfterOutput:
 		return Partial
-	}
-	if ranOut {
+	case ranOut && c.Health() != Neutral:
 		return Exhausted
+	default:
+		return PolicyStop
 	}
-	return PolicyStop
 }
