@@ -1,0 +1,50 @@
+# Two commands are enough to begin with: make run, make test.
+
+GO      ?= go
+BIN     := bin/interlock
+FUZZ    ?= 5s
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+
+.PHONY: run test build ci format vet lint race recovery sdk fuzz bench clean
+
+run: build                      ## build and show the recovery happening (ARGS=--once exits afterwards)
+	$(BIN) demo $(ARGS)
+
+test:                           ## all Go tests
+	$(GO) test ./...
+
+build:                          ## the one binary
+	$(GO) build -trimpath -ldflags "-X main.version=$(VERSION)" -o $(BIN) ./cmd/interlock
+
+ci: format vet lint build race recovery sdk fuzz  ## what continuous integration runs
+
+format:                         ## every file is formatted
+	@out="$$($(GO) tool gofumpt -l .)"; if [ -n "$$out" ]; then echo "not formatted (go tool gofumpt -w .):"; echo "$$out"; exit 1; fi
+
+vet:
+	$(GO) vet ./...
+
+lint:
+	$(GO) tool staticcheck ./...
+
+race:                           ## all Go tests, with the race detector
+	$(GO) test -race -timeout 15m ./...
+
+recovery:                       ## the recovery machine's property, 100,000 times
+	$(GO) test -run 'TestNoInterlockBreaks' ./gateway/recovery -rapid.checks=100000
+
+sdk: build                      ## the official OpenAI SDKs against the running binary
+	$(MAKE) -C examples/clients test BIN=$(abspath $(BIN))
+
+fuzz:                           ## every parser, briefly (FUZZ=1m for longer)
+	@set -e; for pkg in $$($(GO) list ./...); do \
+	  for name in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+	    echo "fuzz $$pkg $$name"; $(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZ) $$pkg; \
+	  done; \
+	done
+
+bench:                          ## the benchmark against nginx (needs nginx)
+	$(GO) run ./bench
+
+clean:
+	rm -rf bin data
