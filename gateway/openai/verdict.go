@@ -21,11 +21,11 @@ type ViolationKind uint8
 
 // The kinds of violations.
 const (
-	NoViolation       ViolationKind = iota
-	ContentNotJSON                  // JSON was promised
-	ContentSchema                   // the content breaks the promised schema
-	ArgumentsNotJSON                // a tool call's arguments are not JSON
-	ArgumentsSchema                 // a tool call's arguments break the tool's schema
+	NoViolation      ViolationKind = iota
+	ContentNotJSON                 // JSON was promised
+	ContentSchema                  // the content breaks the promised schema
+	ArgumentsNotJSON               // a tool call's arguments are not JSON
+	ArgumentsSchema                // a tool call's arguments break the tool's schema
 )
 
 // Validator checks answers against the schemas that requests promise. Safe for concurrent use.
