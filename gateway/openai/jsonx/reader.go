@@ -326,3 +326,6 @@ func Int(raw []byte) (int64, bool) {
 	}
 	return n, true
 }
+
+// Bytes cuts a range out of the document.
+func (r *Reader) Bytes(from, to int) []byte { return r.b[from:to] }
