@@ -1,0 +1,97 @@
+package downstream
+
+import "bytes"
+
+// flaw is what is wrong with a request's head; empty = nothing. It is part of a message.
+type flaw string
+
+// The flaws that the HTTP library lets pass.
+const (
+	flawVersion flaw = "the version is neither HTTP/1.1 nor HTTP/1.0"
+	flawFraming flaw = "content-length and transfer-encoding exclude each other"
+	flawCoding  flaw = "chunked is the only transfer-encoding"
+	flawName    flaw = "a header's name holds a character that no name may hold"
+	flawFold    flaw = "a header's value goes on in a second line"
+	flawLine    flaw = "a header line does not end in CR LF, or holds a lone CR"
+)
+
+// inspect looks at a head that the HTTP library has accepted for what it should have
+// refused: two readings of one message are how requests are smuggled (RFC 9112, sections 2.2,
+// 5 and 6.3). Fields is the block of header lines as it came, version the end of the request
+// line.
+func inspect(version, fields []byte) flaw {
+	if v := string(version); v != "HTTP/1.1" && v != "HTTP/1.0" {
+		return flawVersion
+	}
+	var length, coding bool
+	for len(fields) > 0 {
+		end := bytes.IndexByte(fields, '\n')
+		if end < 1 || bytes.IndexByte(fields[:end], '\r') != end-1 {
+			return flawLine
+		}
+		line := fields[:end-1]
+		fields = fields[end+1:]
+		if len(line) == 0 {
+			break
+		}
+		if line[0] == ' ' || line[0] == '\t' {
+			return flawFold
+		}
+		colon := tokenLength(line)
+		if colon == 0 || colon == len(line) || line[colon] != ':' {
+			return flawName
+		}
+		switch name, value := line[:colon], line[colon+1:]; {
+		case colon == len("content-length") && equalFold(name, "content-length"):
+			length = true
+		case colon == len("transfer-encoding") && equalFold(name, "transfer-encoding"):
+			coding = true
+			if !equalFold(bytes.Trim(value, " \t"), "chunked") {
+				return flawCoding
+			}
+		}
+	}
+	if length && coding {
+		return flawFraming
+	}
+	return ""
+}
+
+// tokenLength counts the leading bytes that a header's name may hold (RFC 9110, 5.6.2).
+func tokenLength(line []byte) int {
+	for i, c := range line {
+		if !tokenBytes[c] {
+			return i
+		}
+	}
+	return len(line)
+}
+
+var tokenBytes = func() (t [256]bool) {
+	for c := '0'; c <= '9'; c++ {
+		t[c] = true
+	}
+	for c := 'a'; c <= 'z'; c++ {
+		t[c], t[c-'a'+'A'] = true, true
+	}
+	for _, c := range "!#$%&'*+-.^_`|~" {
+		t[c] = true
+	}
+	return t
+}()
+
+// equalFold compares b with a lower-case ASCII string, whatever the case of b.
+func equalFold(b []byte, lower string) bool {
+	if len(b) != len(lower) {
+		return false
+	}
+	for i, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if c != lower[i] {
+			return false
+		}
+	}
+	return true
+}
