@@ -55,6 +55,7 @@ type Call struct {
 	Rule       string // "script:line" of the rule that answered, "" for the healthy answer
 
 	End     End
+	Stalled bool          // the script stalls the answer, or did until it ended
 	Phase   Phase         // how far the answer had come at the end
 	Took    time.Duration // from At to the end; 0 while running
 	Written int64         // bytes of the answer put on the connection, head and framing included
