@@ -184,7 +184,3 @@ type SubstitutionInput struct {
 	Class        failure.Class
 	Detail       *Detail
 }
-
-// NormaliseCode returns a provider's error code or type as policies see it: lower-case, at
-// most 64 bytes, only letters, digits and _-.: (others become _); "" stays "".
-func NormaliseCode(s string) string { panic("skeleton") }

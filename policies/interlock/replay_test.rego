@@ -61,6 +61,18 @@ lone := {
 	"unknown": ["stop"],
 }
 
+# Nothing was tried: no route of the requested model could be used.
+test_no_route_to_begin_with if {
+	given := but(failed("none", "before_headers"), {
+		"/failure/request_sent": false,
+		"/request/idempotent": false,
+		"/attempt/number": 0,
+		"/attempt/same_route": 0,
+		"/candidates/same_route": 0,
+	})
+	replay.decision.actions == [elsewhere, other, "stop"] with input as given
+}
+
 # … and when the route had been asked before.
 sick := object.union(lone, {
 	"network": [elsewhere, other, "stop"],

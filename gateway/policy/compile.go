@@ -1,0 +1,151 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/bundle"
+	"github.com/open-policy-agent/opa/v1/storage"
+	"github.com/open-policy-agent/opa/v1/storage/inmem"
+)
+
+// query returns the point's entry point.
+func (p Point) query() string { return "data.interlock." + p.String() + ".decision" }
+
+func (p Point) ref() ast.Ref { return ast.MustParseRef(p.query()) }
+
+// compiled is a bundle that passed every check that needs no evaluation.
+type compiled struct {
+	files    *files
+	data     *tree
+	compiler *ast.Compiler
+	store    storage.Store
+	reach    [points]*reach
+}
+
+// compile parses, merges, compiles and checks a bundle.
+func compile(ctx context.Context, f *files, grants []string) (*compiled, error) {
+	caps := capabilities(grants)
+	roots, fault := rootsOf(f)
+	if fault != nil {
+		return nil, Errors{*fault}
+	}
+	modules, faults := modulesOf(f, roots, caps)
+	data, more := dataOf(f)
+	faults = append(faults, more...)
+	if err := faults.orNil(); err != nil {
+		return nil, err
+	}
+	if err := append(data.owned(roots), data.check()...).orNil(); err != nil {
+		return nil, err
+	}
+
+	schema, err := decodeJSON(schemaText(inputSchema))
+	if err != nil {
+		return nil, err
+	}
+	set := ast.NewSchemaSet()
+	set.Put(ast.SchemaRootRef, schema)
+	compiler := ast.NewCompiler().
+		WithDefaultRegoVersion(ast.RegoV1).
+		WithStrict(true).
+		WithCapabilities(caps).
+		WithSchemas(set).
+		WithEnablePrintStatements(false)
+	if compiler.Compile(modules); compiler.Failed() {
+		return nil, faultsOf(compiler.Errors).orNil()
+	}
+
+	c := &compiled{files: f, data: data, compiler: compiler}
+	c.store = inmem.NewFromObjectWithOpts(data.root, inmem.OptRoundTripOnWrite(false), inmem.OptReturnASTValuesOnRead(true))
+	if err := c.pathConflicts(ctx); err != nil {
+		return nil, err
+	}
+	return c, c.statics()
+}
+
+func (c *compiled) pathConflicts(ctx context.Context) error {
+	txn, err := c.store.NewTransaction(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.store.Abort(ctx, txn)
+	return faultsOf(ast.CheckPathConflicts(c.compiler, storage.NonEmpty(ctx, c.store, txn))).orNil()
+}
+
+// statics checks what can be known of the rules without evaluating them.
+func (c *compiled) statics() error {
+	var faults Errors
+	for p := range points {
+		r, fault := reachOf(c.compiler, p)
+		if fault != nil {
+			faults = append(faults, *fault)
+			continue
+		}
+		c.reach[p] = r
+		faults = append(faults, r.foreign(p)...)
+	}
+	for _, module := range c.compiler.Modules {
+		faults = append(faults, checkWords(c.compiler, module)...)
+	}
+	return faults.orNil()
+}
+
+// modulesOf parses a bundle's Rego, but for its tests.
+func modulesOf(f *files, roots []string, caps *ast.Capabilities) (map[string]*ast.Module, Errors) {
+	options := ast.ParserOptions{RegoVersion: ast.RegoV1, Capabilities: caps}
+	modules := map[string]*ast.Module{}
+	var faults Errors
+	for _, file := range f.list {
+		if path.Ext(file.path) != ".rego" {
+			continue
+		}
+		shown := f.shown(file.path)
+		module, err := ast.ParseModuleWithOpts(shown, string(file.text), options)
+		var several ast.Errors
+		switch {
+		case errors.As(err, &several):
+			faults = append(faults, faultsOf(several)...)
+			continue
+		case err != nil:
+			faults = append(faults, Fault{File: shown, Message: err.Error()})
+			continue
+		case module == nil:
+			continue // nothing but blanks
+		}
+		at, err := storage.NewPathForRef(module.Package.Path)
+		if err != nil || !bundle.RootPathsContain(roots, strings.TrimPrefix(at.String(), "/")) {
+			faults = append(faults, faultAt(module.Package.Location, fmt.Sprintf(
+				"%s lies outside the manifest's roots %s", module.Package, strings.Join(roots, ", "))))
+			continue
+		}
+		modules[shown] = module
+	}
+	return modules, faults
+}
+
+func faultsOf(errs ast.Errors) Errors {
+	faults := make(Errors, 0, len(errs))
+	for _, e := range errs {
+		message := e.Code + ": " + e.Message
+		if e.Details != nil {
+			for _, line := range e.Details.Lines() {
+				message += "\n\t" + line
+			}
+		}
+		faults = append(faults, faultAt(e.Location, message))
+	}
+	return faults
+}
+
+func faultAt(at *ast.Location, message string) Fault {
+	f := Fault{Message: message}
+	if at != nil {
+		f.File, f.Line, f.Column = at.File, at.Row, at.Col
+	}
+	return f
+}

@@ -1,0 +1,218 @@
+package policy
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/bundle"
+	"github.com/open-policy-agent/opa/v1/util"
+)
+
+// document is one data file as it lies in the tree: its value stands at its folder's path.
+type document struct {
+	file  string // as shown in errors
+	at    []string
+	value any
+	where positions // nil for YAML
+	text  []byte
+}
+
+// tree is all data of a bundle, merged, and the files it came from.
+type tree struct {
+	root map[string]any
+	docs []document
+}
+
+// dataOf reads and merges a bundle's data files, as OPA bundles have them: data.json or
+// data.yaml, whose folder is the path.
+func dataOf(f *files) (*tree, Errors) {
+	t := &tree{root: map[string]any{}}
+	var faults Errors
+	for _, file := range f.list {
+		ext := path.Ext(file.path)
+		if ext != ".json" && ext != ".yaml" && ext != ".yml" {
+			continue
+		}
+		shown := f.shown(file.path)
+		if path.Base(file.path) != "data"+ext || ext == ".yml" {
+			faults = append(faults, Fault{File: shown, Message: "a bundle's data files are called data.json or data.yaml: " +
+				"this one would not be read"})
+			continue
+		}
+		doc, fault := documentOf(shown, file)
+		if fault != nil {
+			faults = append(faults, *fault)
+			continue
+		}
+		t.docs = append(t.docs, *doc)
+		if clash := merge(t.root, doc.at, doc.value); clash != "" {
+			faults = append(faults, Fault{File: shown, Message: "data." + clash + " stands in another data file too"})
+		}
+	}
+	return t, faults
+}
+
+func documentOf(shown string, f file) (*document, *Fault) {
+	doc := &document{file: shown, text: f.text}
+	if dir := path.Dir(f.path); dir != "." {
+		doc.at = strings.Split(dir, "/")
+	}
+	if path.Ext(f.path) == ".json" {
+		where, fault := scan(f.text)
+		if fault != nil {
+			fault.File = shown
+			return nil, fault
+		}
+		doc.where = where
+	}
+	if err := util.Unmarshal(f.text, &doc.value); err != nil {
+		return nil, &Fault{File: shown, Message: err.Error()}
+	}
+	if _, ok := doc.value.(map[string]any); !ok {
+		return nil, &Fault{File: shown, Message: "the document is no object"}
+	}
+	return doc, nil
+}
+
+// merge puts a value into the tree and returns the path that was taken already, or "".
+func merge(root map[string]any, at []string, value any) string {
+	for i, name := range at {
+		inner, ok := root[name]
+		if !ok {
+			inner = map[string]any{}
+			root[name] = inner
+		}
+		next, ok := inner.(map[string]any)
+		if !ok {
+			return strings.Join(at[:i+1], ".")
+		}
+		root = next
+	}
+	fields, _ := value.(map[string]any)
+	for name, v := range fields {
+		old, taken := root[name].(map[string]any)
+		added, object := v.(map[string]any)
+		if _, there := root[name]; there && (!taken || !object) {
+			return strings.Join(append(slices.Clone(at), name), ".")
+		}
+		if taken {
+			if clash := merge(old, nil, added); clash != "" {
+				return strings.Join(append(slices.Clone(at), name, clash), ".")
+			}
+			continue
+		}
+		root[name] = v
+	}
+	return ""
+}
+
+// fault returns a fault at a path of the data, with the file and line where it stands.
+func (t *tree) fault(at []string, pointer, message string) Fault {
+	f := Fault{Message: "data." + strings.Join(at, ".") + ": " + message}
+	names := slices.Clone(at)
+	for _, name := range strings.Split(strings.TrimPrefix(pointer, "/"), "/") {
+		if name != "" {
+			names = append(names, name)
+		}
+	}
+	if pointer != "" {
+		f.Message = "data." + strings.Join(names, ".") + ": " + message
+	}
+	// The longest part of the path that a file knows: what is missing stands where its
+	// object begins.
+	for end := len(names); end >= 0; end-- {
+		for _, doc := range t.docs {
+			if end < len(doc.at) || !slices.Equal(doc.at, names[:len(doc.at)]) {
+				continue
+			}
+			inner := ""
+			if end > len(doc.at) {
+				inner = "/" + strings.Join(names[len(doc.at):end], "/")
+			}
+			offset, ok := doc.where[inner]
+			if !ok && inner != "" {
+				continue
+			}
+			f.File = doc.file
+			if doc.where != nil {
+				f.Line, f.Column = lineOf(doc.text, offset)
+			}
+			return f
+		}
+	}
+	return f
+}
+
+// check holds the documents that are a contract to their schemas.
+func (t *tree) check() Errors {
+	var faults Errors
+	for _, name := range dataSchemas {
+		at := []string{"interlock", name}
+		value := lookUp(t.root, at...)
+		if value == nil {
+			if name == "kinds" {
+				faults = append(faults, Fault{Message: "data.interlock.kinds is missing: which kinds of request may be done again"})
+			}
+			continue
+		}
+		for _, v := range violations(name, value) {
+			faults = append(faults, t.fault(at, v.pointer, v.message))
+		}
+	}
+	return faults
+}
+
+// rootsOf reads the manifest and returns the roots that the bundle owns.
+func rootsOf(f *files) ([]string, *Fault) {
+	for _, file := range f.list {
+		switch file.path {
+		case "patch.json":
+			return nil, &Fault{File: f.shown(file.path), Message: "a delta bundle is not accepted: send the whole one"}
+		case manifestFile:
+			var m bundle.Manifest
+			if err := util.UnmarshalJSON(file.text, &m); err != nil {
+				return nil, &Fault{File: f.shown(file.path), Message: err.Error()}
+			}
+			m.Init()
+			if m.RegoVersion != nil && *m.RegoVersion != 1 {
+				return nil, &Fault{File: f.shown(file.path), Message: fmt.Sprintf("rego_version is %d; it must be 1", *m.RegoVersion)}
+			}
+			return *m.Roots, nil
+		}
+	}
+	return []string{""}, nil
+}
+
+// owned checks that nothing of the bundle lies outside its roots.
+func (t *tree) owned(roots []string) Errors {
+	var faults Errors
+	for _, doc := range t.docs {
+		eachLeaf(doc.at, doc.value, func(at []string) bool {
+			if bundle.RootPathsContain(roots, strings.Join(at, "/")) {
+				return false
+			}
+			for _, root := range roots {
+				if strings.HasPrefix(root, strings.Join(at, "/")+"/") || len(at) == 0 {
+					return true // on the way to a root
+				}
+			}
+			faults = append(faults, Fault{File: doc.file, Message: fmt.Sprintf(
+				"data.%s lies outside the manifest's roots %s", strings.Join(at, "."), strings.Join(roots, ", "))})
+			return false
+		})
+	}
+	return faults
+}
+
+// eachLeaf visits a value and, where visit returns true, what is in it.
+func eachLeaf(at []string, v any, visit func(at []string) bool) {
+	if !visit(at) {
+		return
+	}
+	fields, _ := v.(map[string]any)
+	for name, inner := range fields {
+		eachLeaf(append(slices.Clone(at), name), inner, visit)
+	}
+}

@@ -1,0 +1,205 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/interlock-gateway/interlock/gateway/failure"
+)
+
+// A bundle can compile and still have lost a table: its rules would then give nothing for
+// some failures, hours later. So every point is asked over its finite domain before the
+// bundle is used: each answer must be there, be one answer, and be a decision.
+
+// probeTimeout bounds one probe: generous, since it runs off the request's path on a machine
+// that may be busy.
+const probeTimeout = 2 * time.Second
+
+// maxProbeFaults ends a hopeless bundle early.
+const maxProbeFaults = 5
+
+func (r *Revision) probe(ctx context.Context, c *compiled) error {
+	var faults Errors
+	for p := range points {
+		for name, in := range r.probes(p) {
+			if err := r.probeOne(ctx, p, in); err != nil {
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+				fault := faultAt(c.compiler.GetRulesWithPrefix(p.ref())[0].Location, fmt.Sprintf("probe %s: %v", name, err))
+				if faults = append(faults, fault); len(faults) == maxProbeFaults || isTimeout(err) {
+					return faults
+				}
+			}
+		}
+	}
+	return faults.orNil()
+}
+
+// probeOne holds one answer to the decoder and to the output schema, which must agree.
+func (r *Revision) probeOne(ctx context.Context, p Point, in asked) error {
+	query, check := r.of(p)
+	output, err := r.evaluate(ctx, query, encodeAST(in), max(probeTimeout, r.options.Timeout))
+	if err != nil {
+		if failed := (*DecisionError)(nil); errors.As(err, &failed) {
+			failed.Point = p
+		}
+		return err
+	}
+	if err := check(output); err != nil {
+		return err
+	}
+	for _, fault := range violations(p.String(), output) {
+		return fmt.Errorf("the output breaks its schema at %q: %s", fault.pointer, fault.message)
+	}
+	return nil
+}
+
+func (r *Revision) probes(p Point) iter.Seq2[string, asked] {
+	switch p {
+	case PointAdmission:
+		return r.admissionProbes
+	case PointFailure:
+		return failureProbes
+	case PointSubstitution:
+		return substitutionProbes
+	default:
+		return r.replayProbes
+	}
+}
+
+// kindsToProbe returns the request kinds that can matter to a point: every one of the bundle
+// where its rules look at the kind or the endpoint, else one.
+func (r *Revision) kindsToProbe(p Point) []string {
+	if r.reach[p].reads("request.kind") || r.reach[p].reads("request.endpoint") {
+		return slices.Sorted(maps.Keys(r.kinds))
+	}
+	return []string{"chat"}
+}
+
+// endpointOf is KindOf the other way round.
+func endpointOf(kind string) string {
+	switch kind {
+	case "chat":
+		return "chat_completions"
+	case "responses_background", "responses_conversation", "responses_hosted_tools":
+		return "responses"
+	}
+	if slices.Contains(enums()["request.endpoint"], kind) {
+		return kind
+	}
+	return ""
+}
+
+var bothWays = []bool{false, true}
+
+func (r *Revision) admissionProbes(yield func(string, asked) bool) {
+	for _, kind := range r.kindsToProbe(PointAdmission) {
+		for _, idempotent := range bothWays {
+			for _, stream := range bothWays {
+				for wish := Unspecified; wish <= Deny; wish++ {
+					in := AdmissionInput{
+						Key: Key{Name: "probe"},
+						Request: Request{
+							Endpoint: endpointOf(kind), Kind: kind, Model: "probe", Modalities: ListOf("text"),
+							StructuredOutput: FreeText, SideEffects: effectsOf(idempotent), Stream: stream, Idempotent: idempotent,
+						},
+						Caller: Caller{Substitution: wish},
+						Detail: unknownDetail,
+					}
+					if !yield(fmt.Sprintf("kind %s, idempotent %t, stream %t, substitution %s", kind, idempotent, stream, wish), &in) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+func effectsOf(idempotent bool) SideEffects {
+	if idempotent {
+		return NoSideEffects
+	}
+	return PossibleSideEffects
+}
+
+func failureProbes(yield func(string, asked) bool) {
+	ask := func(f FailureFacts) bool {
+		in := FailureInput{
+			Failure: f, Channel: Channel{Group: "probe", Name: "probe", Provider: "probe"}, Model: "probe", Detail: unknownDetail,
+		}
+		return yield(fmt.Sprintf("adapter class %s, transport %s, status %d, phase %s",
+			classWord(f.AdapterClass, "unknown"), f.Transport, f.Status, f.Phase), &in)
+	}
+	for _, phase := range failure.Phases() {
+		for _, transport := range failure.Transports() {
+			for _, sent := range bothWays {
+				if !ask(FailureFacts{Transport: transport, Phase: phase, RequestSent: sent}) {
+					return
+				}
+			}
+		}
+		for _, class := range failure.Classes() {
+			if !ask(FailureFacts{AdapterClass: class, Status: 200, Phase: phase, RequestSent: true}) {
+				return
+			}
+		}
+	}
+	for status := range 600 {
+		if status >= 300 && !ask(FailureFacts{Status: status, RequestSent: true}) {
+			return
+		}
+	}
+}
+
+func substitutionProbes(yield func(string, asked) bool) {
+	for _, class := range append(failure.Classes(), failure.None) {
+		for wish := Unspecified; wish <= Deny; wish++ {
+			for effects := UnknownEffects; effects <= PossibleSideEffects; effects++ {
+				for _, window := range []Window{UnknownWindow, LargerWindow} {
+					in := SubstitutionInput{
+						Request:      Request{Endpoint: "chat_completions", Kind: "chat", Model: "probe", Alias: "probe", SideEffects: effects},
+						Alias:        Alias{Name: "probe", Version: 1},
+						Requested:    Model{Name: "probe", Price: Price{Input: 1, Output: 1}},
+						Candidate:    Candidate{Model: "other", Price: Price{Input: -1, Output: -1}, ContextWindow: window, Evidence: NoEvidence},
+						Substitution: wish,
+						Class:        class,
+						Detail:       unknownDetail,
+					}
+					if !yield(fmt.Sprintf("class %s, caller says %s, side effects %s, window %s",
+						classWord(class, "none"), wish, effects, window), &in) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// replayProbes asks the whole matrix: class × phase × idempotent × kind, each after a first
+// failure, after a second one and with nothing left.
+func (r *Revision) replayProbes(yield func(string, asked) bool) {
+	for _, kind := range r.kindsToProbe(PointReplay) {
+		for _, class := range append(failure.Classes(), failure.None) {
+			for _, phase := range failure.Phases() {
+				for _, idempotent := range bothWays {
+					in := openInput(class, phase, idempotent)
+					in.Request.Kind, in.Request.Endpoint, in.Detail = kind, endpointOf(kind), unknownDetail
+					again := in
+					again.Attempt = Attempt{Number: 2, SameRoute: 2, SameGroup: 2, Cause: failure.SameRouteRetry}
+					spent := in
+					spent.Candidates, spent.Budget = Candidates{}, Budget{}
+					name := fmt.Sprintf("class %s, phase %s, idempotent %t, kind %s", classWord(class, "none"), phase, idempotent, kind)
+					if !yield(name, &in) || !yield(name+", asked twice", &again) || !yield(name+", nothing left", &spent) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
