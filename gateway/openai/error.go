@@ -141,7 +141,7 @@ func FromUpstream(status int, u UpstreamError, secrets ...string) *Error {
 		Message: Redact(u.Message, secrets...),
 		Param:   Redact(u.Param, secrets...),
 	}
-	if e.Type == "" {
+	if e.Type == "" || errorStatus(e.Type) != 0 {
 		e.Type = "invalid_request_error"
 	}
 	if e.Message == "" {

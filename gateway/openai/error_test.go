@@ -130,7 +130,8 @@ func TestReadError(t *testing.T) {
 		`{"object":"error","message":"m","type":"BadRequestError","param":null,"code":400}`:            {Message: "m", Type: "BadRequestError", Code: "400", Status: 400},
 		`{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`:                  {Message: "Overloaded", Type: "overloaded_error"},
 		`{"type":"error","code":"server_error","message":"m","param":null,"sequence_number":3}`:        {Message: "m", Type: "error", Code: "server_error"},
-		`[{"error":{"code":429,"message":"Resource exhausted","status":"RESOURCE_EXHAUSTED"}}]`:        {Message: "Resource exhausted", Code: "429", Status: 429},
+		`[{"error":{"code":429,"message":"Resource exhausted","status":"RESOURCE_EXHAUSTED"}}]`:        {Message: "Resource exhausted", Type: "RESOURCE_EXHAUSTED", Code: "429", Status: 429},
+		`{"error":{"message":"filtered","type":null,"code":"content_filter","status":400}}`:            {Message: "filtered", Type: "400", Code: "content_filter", Status: 400},
 		`{"errors":[{"message":"a","code":7003},{"message":"b"}],"success":false}`:                     {Message: "a", Code: "7003"},
 		`{"error":{"error":{"message":"inner","type":"t"},"code":"outer"}}`:                            {Message: "inner", Type: "t", Code: "outer"},
 		`{"\u0065rror":{"\u006dessage":"m\u0021"}}`:                                                    {Message: "m!"},
@@ -172,6 +173,7 @@ func TestFromUpstream(t *testing.T) {
 	for in, want := range map[int]int{400: 400, 403: 400, 404: 404, 413: 413, 422: 400, 200: 400, 500: 400, 0: 400} {
 		require.Equal(t, want, FromUpstream(in, u).Status)
 	}
+	require.Equal(t, "invalid_request_error", FromUpstream(400, UpstreamError{Type: "400"}).Type)
 	e = FromUpstream(400, UpstreamError{})
 	require.Equal(t, "invalid_request_error", e.Type)
 	require.NotEmpty(t, e.Message)

@@ -1,9 +1,15 @@
 package openai
 
+import (
+	"bytes"
+
+	"github.com/interlock-gateway/interlock/gateway/openai/jsonx"
+)
+
 // StreamOptions say what one attempt's stream needs on its way down.
 type StreamOptions struct {
 	IncludeUsage bool   // the caller asked for the usage chunk
-	Model        string // filled in where the provider sends no model
+	Model        string // filled in where the provider sends no model; "" leaves it out
 	Disclosure   []byte // JSON value for "interlock" in the first chunk; nil = none
 	KeepText     bool   // keep the answer's text: a buffered release, or a promised schema
 	Structured   bool   // structured output was promised
@@ -12,86 +18,179 @@ type StreamOptions struct {
 // Step says what one event of a stream was.
 type Step uint8
 
-// The steps. Bytes are appended downstream for Quiet and Output only, and for Done on Responses.
+// The steps. Only Quiet, Output and Done may append bytes.
 const (
-	Quiet     Step = iota // nothing meaningful: a role, an empty delta, a usage chunk, response.created
+	Quiet     Step = iota // nothing meaningful: a role, an empty delta, usage, response.created
 	Output                // meaningful output
-	Ping                  // a comment or an empty event; nothing was appended
+	Ping                  // a comment or an event without data; nothing was appended
 	Malformed             // not what the wire format allows; nothing was appended
 	Failed                // the provider reports an error: see Failure; nothing was appended
-	Done                  // the provider's end marker: call End
+	Done                  // the provider's end marker: call End. A response's last event was appended
+	steps
 )
 
-// Ending is the verdict on a finished answer.
-type Ending uint8
+var stepWords = [steps]string{"quiet", "output", "ping", "malformed", "failed", "done"}
 
-// The endings.
-const (
-	Whole   Ending = iota // every choice has a finish reason
-	Empty                 // whole, but with no content, refusal, tool call or length stop
-	Cut                   // ended without a finish reason
-	Broken                // not the wire format
-	Errored               // the provider reported an error
-)
+func (s Step) String() string {
+	if s >= steps {
+		return "unknown"
+	}
+	return stepWords[s]
+}
 
-// Product is a set of what an answer has held so far.
-type Product uint8
+// Stream decodes one attempt's streamed answer of chat completions, completions or responses, and
+// makes the bytes for the caller. Reset it before each attempt; its buffers are kept.
+//
+// On the way down it changes only what would break a typed SDK or a count: the usage comes in one
+// chunk without choices, when asked for; tool calls get a type and distinct stable indexes; a list
+// of parts as a delta's content becomes text; a finish reason of another vocabulary becomes
+// OpenAI's; a missing model is filled in; the first chunk discloses a substitution. Every other
+// event passes byte for byte.
+type Stream struct {
+	record
+	endpoint  Endpoint
+	options   StreamOptions
+	patch     jsonx.Patch
+	json      jsonx.Reader
+	disclosed bool // the first chunk has passed
+	done      bool // the provider's end marker has come
+	finished  bool // End has been called
+	broken    bool // an event made no sense, though it was JSON
 
-// The products.
-const (
-	Content Product = 1 << iota
-	Reasoning
-	Refused
-	ToolCalled
-	Media      // audio or images
-	HostedTool // an event of a tool that the provider runs
-)
+	created  []byte // as written, for a usage chunk of our own
+	usageRaw []byte // the last usage object, as the caller gets it
+	held     []byte // the provider's usage event, held back until the end
+	list     parts
+	scratch  []byte
 
-// Stream decodes one attempt's streamed answer and makes the bytes for the caller. Reset it
-// before each attempt; its buffers are kept.
-type Stream struct{}
+	responseState
+}
 
 // Reset makes the stream ready for an attempt.
-func (s *Stream) Reset(e Endpoint, o StreamOptions) { panic("not yet") }
+func (s *Stream) Reset(e Endpoint, o StreamOptions) {
+	s.record.reset()
+	s.responseState.reset()
+	s.endpoint, s.options = e, o
+	s.patch.Reset()
+	s.disclosed, s.done, s.finished, s.broken = false, false, false, false
+	s.created, s.usageRaw, s.held = s.created[:0], s.usageRaw[:0], modest(s.held)
+}
 
-// Event takes one event and appends what goes downstream to dst.
-func (s *Stream) Event(dst []byte, ev *Event) ([]byte, Step) { panic("not yet") }
+var doneMarker = []byte("[DONE]")
+
+// Event takes one event and appends what goes downstream to dst. An event that is no JSON leaves no
+// trace; one that is JSON but makes no sense is Malformed too, and leaves the stream Open. What
+// follows a Done step is not looked at.
+func (s *Stream) Event(dst []byte, ev *Event) ([]byte, Step) {
+	if s.done || s.finished || len(ev.Data) == 0 {
+		return dst, Ping
+	}
+	if ev.Data[0] != '{' && bytes.Equal(bytes.TrimSpace(ev.Data), doneMarker) {
+		s.done = true
+		return dst, Done
+	}
+	if !jsonx.Valid(ev.Data) {
+		return dst, Malformed
+	}
+	if s.json.Reset(ev.Data); s.json.Peek() != jsonx.Object {
+		if u, ok := ReadError(ev.Data); ok {
+			s.fail(u)
+			return dst, Failed
+		}
+		return dst, Malformed
+	}
+	s.patch.Reset()
+	if s.endpoint == Responses {
+		return s.responseEvent(dst, ev)
+	}
+	return s.chunk(dst, ev)
+}
+
+// pass appends the event, patched where anything has to change.
+func (s *Stream) pass(dst []byte, ev *Event, open int) []byte {
+	if !s.disclosed {
+		s.disclosed = true
+		if len(s.options.Disclosure) > 0 {
+			s.patch.InsertMember(ev.Data, open, "interlock", s.options.Disclosure)
+		}
+	}
+	if ev.Plain && s.patch.Empty() {
+		return append(dst, ev.Raw...)
+	}
+	return ev.appendEdited(dst, &s.patch)
+}
 
 // End is called at the provider's end marker or the end of its body. Where the answer is Whole or
-// Empty it appends what is still owed: the usage chunk and the one [DONE].
-func (s *Stream) End(dst []byte) ([]byte, Ending) { panic("not yet") }
+// Empty it appends what is still owed: the usage chunk, when asked for, and the one [DONE], which
+// responses do not have.
+func (s *Stream) End(dst []byte) ([]byte, Ending) {
+	if s.endpoint == Responses {
+		return dst, s.responseEnding()
+	}
+	ending := s.record.ending()
+	if s.broken && !s.failed {
+		ending = Broken
+	}
+	if s.finished || ending != Whole && ending != Empty {
+		return dst, ending
+	}
+	s.finished = true
+	if s.options.IncludeUsage && s.hasUsage {
+		dst = s.appendUsageChunk(dst)
+	}
+	return append(dst, "data: [DONE]\n\n"...), ending
+}
 
-// AppendPartialEnd appends the events that end a stream after a failure, as official SDKs raise
-// them; the body must then end cleanly.
-func (s *Stream) AppendPartialEnd(dst []byte, e *Error) []byte { panic("not yet") }
+func (s *Stream) appendUsageChunk(dst []byte) []byte {
+	if len(s.held) > 0 {
+		return append(dst, s.held...)
+	}
+	dst = append(dst, `data: {"id":`...)
+	dst = jsonx.AppendString(dst, s.id)
+	if s.endpoint == Completions {
+		dst = append(dst, `,"object":"text_completion","created":`...)
+	} else {
+		dst = append(dst, `,"object":"chat.completion.chunk","created":`...)
+	}
+	if len(s.created) > 0 {
+		dst = append(dst, s.created...)
+	} else {
+		dst = append(dst, '0')
+	}
+	dst = append(dst, `,"model":`...)
+	if s.model != "" {
+		dst = jsonx.AppendString(dst, s.model)
+	} else {
+		dst = jsonx.AppendString(dst, s.options.Model)
+	}
+	dst = append(dst, `,"choices":[],"usage":`...)
+	from := len(dst)
+	dst = append(dst, s.usageRaw...)
+	jsonx.Compact(dst, from)
+	return append(dst, "}\n\n"...)
+}
 
-// Failure is the error of a Failed step.
-func (s *Stream) Failure() UpstreamError { panic("not yet") }
-
-// Model is the model that the provider named, "" as long as it named none.
-func (s *Stream) Model() string { panic("not yet") }
-
-// ID is the answer's ID.
-func (s *Stream) ID() string { panic("not yet") }
-
-// Products says what the answer has held so far.
-func (s *Stream) Products() Product { panic("not yet") }
-
-// Finish is the finish reason of a choice in OpenAI's words; "" while it is open.
-func (s *Stream) Finish(choice int) string { panic("not yet") }
-
-// Open says whether a tool call or promised structured output is unfinished: a malformed event may
-// not be skipped then.
-func (s *Stream) Open() bool { panic("not yet") }
-
-// Usage is the usage reported so far; false when none was.
-func (s *Stream) Usage() (Usage, bool) { panic("not yet") }
-
-// ToolCalls lists the calls so far, in order of choice and index.
-func (s *Stream) ToolCalls() []ToolCall { panic("not yet") }
-
-// Text is the text of a choice, where KeepText was asked for.
-func (s *Stream) Text(choice int) []byte { panic("not yet") }
-
-// ServiceTier is the tier that the provider says it served with; "" when it does not say.
-func (s *Stream) ServiceTier() string { panic("not yet") }
+// Open says whether a tool call or promised structured output has begun and not ended: a
+// malformed event may not be skipped then.
+func (s *Stream) Open() bool {
+	if s.broken {
+		return true
+	}
+	if s.endpoint == Responses {
+		return !s.done && s.products != 0 && (s.options.Structured || s.responseState.callOpen())
+	}
+	for i := range s.calls {
+		if c := s.calls[i].choice; c < len(s.choices) && s.choices[c].finish == "" {
+			return true
+		}
+	}
+	if !s.options.Structured || s.products == 0 {
+		return false
+	}
+	for i := range s.choices {
+		if s.choices[i].seen && s.choices[i].finish == "" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"strconv"
 
 	"github.com/interlock-gateway/interlock/gateway/openai/jsonx"
@@ -175,19 +176,33 @@ func readField(r *jsonx.Reader, key []byte, u *UpstreamError) {
 			u.Message = s
 		}
 	case "type":
-		u.Type = text(r)
+		if s := text(r); s != "" {
+			u.Type = s
+		}
 	case "param":
 		u.Param = text(r)
 	case "code", "status_code":
 		if c := text(r); c != "" && u.Code == "" {
 			u.Code = c
-			if n, err := strconv.Atoi(c); err == nil && n >= 400 && n <= 599 {
-				u.Status = n
-			}
+			u.Status = cmp.Or(u.Status, errorStatus(c))
+		}
+	case "status":
+		// "RESOURCE_EXHAUSTED", or the HTTP status once more: what there is of a type where none is.
+		if s := text(r); u.Type == "" {
+			u.Type = s
+			u.Status = cmp.Or(u.Status, errorStatus(s))
 		}
 	default:
 		r.Skip()
 	}
+}
+
+// errorStatus is the HTTP error status that a text is the number of; 0 when it is none.
+func errorStatus(s string) int {
+	if n, err := strconv.Atoi(s); err == nil && n >= 400 && n <= 599 {
+		return n
+	}
+	return 0
 }
 
 // text reads a string, or a number as it is written; "" for anything else.

@@ -108,3 +108,9 @@ func (p *Patch) Append(dst, b []byte) []byte {
 	}
 	return append(dst, b[at:]...)
 }
+
+// Detach makes a copied patch independent of the one it was copied from.
+func (p *Patch) Detach() {
+	p.edits = p.edits[:len(p.edits):len(p.edits)]
+	p.text = p.text[:len(p.text):len(p.text)]
+}

@@ -329,3 +329,6 @@ func Int(raw []byte) (int64, bool) {
 
 // Bytes cuts a range out of the document.
 func (r *Reader) Bytes(from, to int) []byte { return r.b[from:to] }
+
+// Document is the whole document that is being read.
+func (r *Reader) Document() []byte { return r.b }
