@@ -43,7 +43,7 @@ func (c *connection) serve() {
 	}
 	switch {
 	case errors.Is(err, errCutReset):
-		c.link.reset()
+		c.link.reset(c.provider.closing)
 	default:
 		if t, ok := c.Conn.(*tls.Conn); ok {
 			_ = t.CloseWrite() // close_notify; not sent before the handshake is done

@@ -214,8 +214,24 @@ func (l *link) drain(closing <-chan struct{}) {
 	}
 }
 
-// reset sends an RST.
-func (l *link) reset() {
+// reset sends an RST. What was written before is first given time to arrive:
+// an RST throws away what still waits to be sent.
+func (l *link) reset(closing <-chan struct{}) {
+	deadline := time.NewTimer(lingerPeriod)
+	defer deadline.Stop()
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for waiting := true; waiting && unacknowledged(l.Conn) > 0; {
+		select {
+		case <-look.C:
+		case <-l.gone:
+			waiting = false
+		case <-closing:
+			waiting = false
+		case <-deadline.C:
+			waiting = false
+		}
+	}
 	if tcp, ok := l.Conn.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
 	}
