@@ -1,0 +1,68 @@
+package config
+
+import "time"
+
+// Policy is what decides.
+type Policy struct {
+	// Policy bundles; none is the built-in default bundle.
+	Bundles []Bundle `yaml:"bundles"`
+	// The time of one evaluation; past it the decision fails closed.
+	Timeout time.Duration `yaml:"timeout" default:"250ms" min:"1ms" max:"1m"`
+	// Where decisions are logged.
+	DecisionLog DecisionLog `yaml:"decision_log"`
+	// A bundle that is tried beside the active ones.
+	Candidate Candidate `yaml:"candidate"`
+}
+
+// Bundle is one policy bundle: from a path or from a URL.
+type Bundle struct {
+	// Unique among the bundles.
+	Name string `yaml:"name" required:"true" is:"name"`
+	// A directory or a .tar.gz file; watched.
+	Path string `yaml:"path" is:"path"`
+	// The bundle's address on a bundle server.
+	URL string `yaml:"url" is:"http" soon:"remote policy bundles"`
+	// How often the server is asked.
+	Poll time.Duration `yaml:"poll" default:"10s" min:"100ms" soon:"-"`
+	// The public key, in PEM, that the bundle must be signed with.
+	VerificationKey Secret `yaml:"verification_key" literal:"ok" soon:"signed policy bundles"`
+	// Do without a signature.
+	Unsigned bool `yaml:"unsigned" soon:"-"`
+	// A bearer token for the bundle server.
+	Token Secret `yaml:"token" is:"token" soon:"-"`
+	// A client certificate for the bundle server, in PEM.
+	ClientCert string `yaml:"client_cert" is:"path" soon:"-"`
+	// Its private key.
+	ClientKey string `yaml:"client_key" is:"path" soon:"-"`
+	// The certificates that the bundle server's may come from, instead of the system's.
+	CAFile string `yaml:"ca_file" is:"path" soon:"-"`
+}
+
+// DecisionLog says where decisions are logged, beside the ledger.
+type DecisionLog struct {
+	// To the gateway's own log.
+	Console bool `yaml:"console"`
+	// To a file, one JSON object a line.
+	File string `yaml:"file" is:"path"`
+	// To a server, in OPA's format.
+	URL string `yaml:"url" is:"http" soon:"decision logs sent to a server"`
+}
+
+// Candidate is a bundle that is tried beside the active ones.
+type Candidate struct {
+	// A directory or a .tar.gz file.
+	Path string `yaml:"path" is:"path" soon:"candidate bundles"`
+	// shadow: evaluated and compared only; canary: decides for a share of the keys.
+	Mode CandidateMode `yaml:"mode" default:"shadow" enum:"shadow|canary" soon:"-"`
+	// The share of keys in canary mode.
+	Percent float64 `yaml:"percent" min:"0" max:"100" soon:"-"`
+}
+
+// CandidateMode is what a candidate bundle does.
+type CandidateMode string
+
+// The modes.
+const (
+	Shadow CandidateMode = "shadow"
+	Canary CandidateMode = "canary"
+)
