@@ -31,6 +31,7 @@ func (c *compiler) compile() {
 			c.compileRule(cur, s)
 		case word == "let":
 			c.let(cur)
+		case s.broken:
 		case settingWords[word] != nil:
 			settingWords[word](cur, &c.script.settings)
 			cur.end()
@@ -58,6 +59,10 @@ func words[T any](table map[string]T, more ...string) string {
 // name can refer to itself.
 func (c *compiler) let(cur *cursor) {
 	name, ok := cur.take()
+	if cur.broken {
+		c.lets[name.text] = []token{} // known, so that its uses are no faults
+		return
+	}
 	if !ok {
 		cur.fail(`a name is needed, as in let greeting = "hello"`)
 		return
@@ -70,8 +75,10 @@ func (c *compiler) let(cur *cursor) {
 		c.failAt(name, "%s is taken: ${%s} stands for something already", name, name.text)
 	case c.lets[name.text] != nil:
 		c.failAt(name, "%s has a value already", name)
-	case !ok || equals.text != "=":
-		cur.fail("= must follow the name, as in let greeting = \"hello\"")
+	case !ok:
+		cur.fail("= and a value must follow the name, as in let greeting = \"hello\"")
+	case equals.text != "=":
+		c.failAt(equals, "= must follow the name, as in let greeting = \"hello\"")
 	case len(cur.rest) == 0:
 		cur.fail(`a value is needed: a "string", {JSON}, a number, a duration, words N, fill SIZE "x"`)
 	default:
@@ -85,7 +92,7 @@ const maxLetTokens = 16
 
 // cursor reads a statement's words with its references resolved.
 func (c *compiler) cursor(s *statement) *cursor {
-	cur := &cursor{c: c, word: s.args[0]}
+	cur := &cursor{c: c, word: s.args[0], broken: s.broken}
 	for _, t := range s.args[1:] {
 		if t.kind != tokenRef {
 			cur.rest = append(cur.rest, t)
@@ -97,6 +104,7 @@ func (c *compiler) cursor(s *statement) *cursor {
 			cur.broken = true
 			continue
 		}
+		cur.broken = cur.broken || len(value) == 0
 		for _, v := range value {
 			v.line, v.col = t.line, t.col
 			cur.rest = append(cur.rest, v)
@@ -117,6 +125,9 @@ func (c *compiler) compileRule(cur *cursor, s *statement) {
 	c.rule, c.streamOnly, c.ended, c.repeats = &r, nil, false, 1
 	c.head(cur, &r)
 	for _, line := range s.block {
+		if line.broken {
+			continue
+		}
 		inner := c.cursor(line)
 		if set := ruleWords[line.word()]; set != nil {
 			c.allowedHere(line.args[0])
@@ -192,6 +203,9 @@ func (c *compiler) repeat(line *statement, cur *cursor) step {
 		c.repeats = maxRepeats
 	}
 	for _, inner := range line.block {
+		if inner.broken {
+			continue
+		}
 		word := inner.args[0]
 		if ruleWords[word.text] != nil {
 			c.failAt(word, "%s holds for the whole rule and stands outside of repeat", word)

@@ -51,6 +51,7 @@ type logicalLine struct {
 	indented bool
 	tokens   []token
 	comment  string // "# …", "" where there is none
+	broken   bool   // a fault was reported; the tokens before it are there
 	line     int
 }
 
@@ -99,6 +100,7 @@ func (l *lexer) next() logicalLine {
 		t, ok := l.token(ll.tokens)
 		if !ok {
 			l.at = l.endOfLine()
+			ll.broken = true
 			break
 		}
 		ll.tokens = append(ll.tokens, t)
@@ -267,9 +269,11 @@ func (l *lexer) json(t token) (token, bool) {
 func (l *lexer) closeJSON(t token, start, end int) (token, bool) {
 	literal := l.src[start:end]
 	var compact bytes.Buffer
-	err := json.Compact(&compact, []byte(literal))
-	if err != nil {
+	valid := json.Compact(&compact, []byte(literal)) == nil
+	if !valid {
 		line, col := t.line, t.col
+		var discard any
+		err := json.Unmarshal([]byte(literal), &discard) // which tells where
 		if syntax, ok := err.(*json.SyntaxError); ok && syntax.Offset > 0 {
 			before := literal[:min(int(syntax.Offset)-1, len(literal))]
 			line += strings.Count(before, "\n")
@@ -279,7 +283,7 @@ func (l *lexer) closeJSON(t token, start, end int) (token, bool) {
 				col += len(before)
 			}
 		}
-		l.fail(line, col, "not valid JSON: %s", strings.TrimPrefix(err.Error(), "json: "))
+		l.fail(line, col, "not valid JSON: %v", err)
 	}
 	l.at = end
 	if n := strings.Count(literal, "\n"); n > 0 {
@@ -287,7 +291,7 @@ func (l *lexer) closeJSON(t token, start, end int) (token, bool) {
 		l.lineStart = start + strings.LastIndexByte(literal, '\n') + 1
 	}
 	t.text = compact.String()
-	return t, err == nil
+	return t, valid
 }
 
 // quoteText writes a string as the language reads it: printable UTF-8 as it

@@ -14,6 +14,7 @@ type statement struct {
 	trail     string   // the comment at the end of its line
 	block     []*statement
 	open      bool // a block in braces, as repeat has
+	broken    bool // its line has a fault, and is not judged further
 	tail      []string
 	closing   string // the comment after the closing brace
 }
@@ -93,7 +94,7 @@ func (b *builder) line(ll logicalLine) {
 		b.lex.fail(first.line, first.col, "a line starts with a word, not with %s", first)
 		return
 	}
-	s := &statement{line: first.line, col: first.col, args: ll.tokens, trail: ll.comment}
+	s := &statement{line: first.line, col: first.col, args: ll.tokens, trail: ll.comment, broken: ll.broken}
 	if last := len(s.args) - 1; s.args[last].kind == tokenOpen {
 		s.args, s.open = s.args[:last], true
 	}
@@ -103,7 +104,7 @@ func (b *builder) line(ll logicalLine) {
 			return
 		}
 	}
-	if blockWords[first.text] && !s.open {
+	if blockWords[first.text] && !s.open && !s.broken {
 		b.lex.fail(first.line, first.col, "%s needs { at the end of its line", first.text)
 		return
 	}
