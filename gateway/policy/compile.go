@@ -88,6 +88,7 @@ func (c *compiled) statics() error {
 		}
 		c.reach[p] = r
 		faults = append(faults, r.foreign(p)...)
+		faults = append(faults, r.lost(p, c.compiler, c.data.root)...)
 	}
 	for _, module := range c.compiler.Modules {
 		faults = append(faults, checkWords(c.compiler, module)...)

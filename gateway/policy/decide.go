@@ -55,7 +55,7 @@ func (r *Revision) Admission(ctx context.Context, in *AdmissionInput) (Admission
 	key := *in
 	key.Detail = nil
 	d, meta := r.admission.decide(ctx, &key, in.Detail)
-	if isTimeout(meta.Err) && ctx.Err() == nil {
+	if meta.Err != nil && isTimeout(meta.Err) && ctx.Err() == nil {
 		return r.admission.decide(ctx, &key, in.Detail)
 	}
 	return d, meta

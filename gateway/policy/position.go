@@ -55,7 +55,9 @@ type twiceError struct {
 	offset int64
 }
 
-func (e *twiceError) Error() string { return fmt.Sprintf("%q stands twice in this object", clip(e.name)) }
+func (e *twiceError) Error() string {
+	return fmt.Sprintf("%q stands twice in this object", clip(e.name))
+}
 
 const maxDepth = 100
 

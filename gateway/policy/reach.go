@@ -13,6 +13,7 @@ import (
 type reach struct {
 	rules  []*ast.Rule
 	inputs map[string]*ast.Location // input paths read ("failure.class"); "" = all of it, or some part unknown
+	tables map[string]*ast.Location // data read, by its first two names ("interlock.matrix")
 	steady bool                     // only functions that give the same for the same
 }
 
@@ -22,7 +23,7 @@ func reachOf(compiler *ast.Compiler, p Point) (*reach, *Fault) {
 	if len(entries) == 0 {
 		return nil, &Fault{Message: "there is no rule " + p.query()}
 	}
-	r := &reach{inputs: map[string]*ast.Location{}, steady: true}
+	r := &reach{inputs: map[string]*ast.Location{}, tables: map[string]*ast.Location{}, steady: true}
 	seen := map[*ast.Rule]bool{}
 	for len(entries) > 0 {
 		rule := entries[len(entries)-1]
@@ -54,9 +55,10 @@ func (r *reach) walk(rule *ast.Rule) {
 		switch x := x.(type) {
 		case ast.Ref:
 			if path, ok := inputPath(x); ok {
-				if _, known := r.inputs[path]; !known {
-					r.inputs[path] = x[0].Location
-				}
+				note(r.inputs, path, x[0].Location)
+			}
+			if path := tablePath(x); path != "" {
+				note(r.tables, path, x[0].Location)
 			}
 		case *ast.Expr:
 			if x.IsCall() {
@@ -69,6 +71,12 @@ func (r *reach) walk(rule *ast.Rule) {
 		}
 		return false
 	}).Walk(rule)
+}
+
+func note(seen map[string]*ast.Location, path string, at *ast.Location) {
+	if _, known := seen[path]; !known {
+		seen[path] = at
+	}
 }
 
 func (r *reach) call(operator ast.Ref) {
@@ -95,6 +103,35 @@ func inputPath(ref ast.Ref) (path string, ok bool) {
 		names = append(names, string(name))
 	}
 	return strings.Join(names, "."), true
+}
+
+// tablePath returns the first two names of a data ref, or "" where there are no two that are
+// known.
+func tablePath(ref ast.Ref) string {
+	if len(ref) < 3 || !ref[0].Equal(ast.DefaultRootDocument) {
+		return ""
+	}
+	first, ok := ref[1].Value.(ast.String)
+	second, too := ref[2].Value.(ast.String)
+	if !ok || !too {
+		return ""
+	}
+	return string(first) + "." + string(second)
+}
+
+// lost returns the tables that the rules read and that are nowhere. A rule with an else-branch
+// can hide such a loss: it would give its last answer for everything.
+func (r *reach) lost(p Point, compiler *ast.Compiler, data map[string]any) Errors {
+	var faults Errors
+	for path, at := range r.tables {
+		first, second, _ := strings.Cut(path, ".")
+		ref := ast.Ref{ast.DefaultRootDocument, ast.StringTerm(first), ast.StringTerm(second)}
+		if lookUp(data, first, second) != nil || len(compiler.GetRulesWithPrefix(ref)) > 0 {
+			continue
+		}
+		faults = append(faults, faultAt(at, fmt.Sprintf("data.%s is read for %s, and is neither data nor a rule", path, p)))
+	}
+	return faults
 }
 
 // detail reports whether the rules read free numbers, or may.

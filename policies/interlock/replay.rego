@@ -7,7 +7,10 @@ package interlock.replay
 import data.interlock.matrix
 import data.interlock.overrides
 
-decision := {"actions": ["stop"], "reason": "not_replayed", "rule": rule} if {
+# Without a row there is no decision, which the gateway takes for a stop.
+decision := verdict if cells
+
+verdict := {"actions": ["stop"], "reason": "not_replayed", "rule": rule} if {
 	cells == nothing
 } else := {"actions": ["stop"], "reason": "not_idempotent", "rule": "replay.idempotency"} if {
 	not harmless
