@@ -68,7 +68,6 @@ type caseRun struct {
 	clock     *leapClock
 	providers map[string]*Provider
 	peers     map[string]*peer
-	last      string // what the last call showed
 	out       strings.Builder
 }
 
