@@ -10,7 +10,8 @@ import (
 const Redacted = "[redacted]"
 
 // Secret is a credential. Whatever prints, logs or encodes it gets Redacted, an empty one
-// included; only Reveal hands it out. Nothing decodes differently from a string.
+// included; only Reveal hands it out. It decodes like a string. Never make it the key of a map:
+// encoding/json writes a key of a string type as it is.
 type Secret string
 
 // Reveal returns the credential itself: for the byte that goes to its owner, never for a
@@ -29,7 +30,7 @@ func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, Redacted)
 // LogValue returns Redacted, for log/slog.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(Redacted) }
 
-// MarshalText returns Redacted, for encoders of text, map keys among them.
+// MarshalText returns Redacted, for encoders of text.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(Redacted), nil }
 
 // MarshalJSON returns Redacted as a JSON string.
