@@ -27,6 +27,7 @@ type connection struct {
 	inScript int // connections since the script was set
 	state    *state
 	records  []*record // under the provider's lock
+	unread   bool      // an answer did not wait for its request's body
 }
 
 // peerGone is told by the link that the peer has closed.
@@ -48,7 +49,7 @@ func (c *connection) serve() {
 		if t, ok := c.Conn.(*tls.Conn); ok {
 			_ = t.CloseWrite() // close_notify; not sent before the handshake is done
 		}
-		c.link.finish(c.provider.closing)
+		c.link.finish(c.unread, c.provider.closing)
 	}
 	<-c.link.pumped
 	p := c.provider
@@ -185,8 +186,8 @@ func (c *connection) call(req *http.Request, in *bufio.Reader, rec *record) (kee
 	c.provider.readWhole(rec, where, r.asked, r.body[:min(len(r.body), c.provider.maxBody)], length)
 	err = x.perform()
 	c.provider.ended(rec, endOf(err))
-	unread := x.plan.readHead && (req.ContentLength != 0)
-	return !x.closeAfter && !req.Close && !unread, err
+	c.unread = x.plan.readHead && req.ContentLength != 0
+	return !x.closeAfter && !req.Close && !c.unread, err
 }
 
 func endOf(err error) End {

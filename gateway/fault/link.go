@@ -26,6 +26,7 @@ type link struct {
 	buffer  []byte
 	ended   error // what ended reading, nil while open
 	closed  bool  // by us
+	discard bool  // what still comes is not kept
 	expiry  *time.Timer
 	expired bool
 	pumped  chan struct{} // closed when the pump has ended
@@ -45,7 +46,9 @@ func (l *link) pump() {
 	for l.room() {
 		n, err := l.Conn.Read(chunk)
 		l.mu.Lock()
-		l.buffer = append(l.buffer, chunk[:n]...)
+		if !l.discard {
+			l.buffer = append(l.buffer, chunk[:n]...)
+		}
 		l.mu.Unlock()
 		l.more.Broadcast()
 		if err != nil {
@@ -177,41 +180,25 @@ func (l *link) Close() error {
 	return l.Conn.Close()
 }
 
-// finish sends a FIN. Where the peer's bytes are still unread a plain close
-// would reset, so it waits a little for the peer to end too.
-func (l *link) finish(closing <-chan struct{}) {
+// finish sends a FIN. Where more is to come from the peer a plain close would
+// reset, so it takes that in and waits a little for the peer to end too.
+func (l *link) finish(more bool, closing <-chan struct{}) {
 	if tcp, ok := l.Conn.(*net.TCPConn); ok && tcp.CloseWrite() == nil {
 		l.mu.Lock()
-		unread := len(l.buffer) >= readAhead
-		l.buffer = nil
+		l.buffer, l.discard = nil, true
 		l.mu.Unlock()
-		if unread {
-			l.drain(closing)
+		l.wake()
+		if more {
+			timer := time.NewTimer(lingerPeriod)
+			defer timer.Stop()
+			select {
+			case <-l.gone:
+			case <-closing:
+			case <-timer.C:
+			}
 		}
 	}
 	_ = l.Close()
-}
-
-func (l *link) drain(closing <-chan struct{}) {
-	timer := time.NewTimer(lingerPeriod)
-	defer timer.Stop()
-	look := time.NewTicker(hangupPeriod)
-	defer look.Stop()
-	for {
-		select {
-		case <-l.gone:
-			return
-		case <-closing:
-			return
-		case <-timer.C:
-			return
-		case <-look.C:
-			l.mu.Lock()
-			l.buffer = nil
-			l.mu.Unlock()
-			l.wake()
-		}
-	}
 }
 
 // reset sends an RST. What was written before is first given time to arrive:
