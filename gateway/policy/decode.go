@@ -113,14 +113,14 @@ func (f *fields) done() error {
 	if len(f.object) == 0 {
 		return nil
 	}
-	unknown := ""
+	var unknown []string
 	for name := range f.object {
-		if !slices.Contains(f.asked, name) && (unknown == "" || name < unknown) {
-			unknown = name
+		if !slices.Contains(f.asked, name) {
+			unknown = append(unknown, name)
 		}
 	}
-	if unknown != "" {
-		return fmt.Errorf("%q is no field of this decision; it has %s", clip(unknown), strings.Join(f.asked, ", "))
+	if len(unknown) > 0 {
+		return fmt.Errorf("%q is no field of this decision; it has %s", clip(slices.Min(unknown)), strings.Join(f.asked, ", "))
 	}
 	return nil
 }

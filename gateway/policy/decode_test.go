@@ -27,6 +27,7 @@ func FuzzDecode(f *testing.F) {
 		`{"actions": ["stop"], "reason": "r", "delay_ms": 1e400}`,
 		`{"approve": true, "reason": "r", "disclosure": "d"}`,
 		`{"approve": true, "reason": "r", "extra": 1}`,
+		`{"allow": true, "reason": "r", "": ""}`,
 		`null`, `[]`, `3`, `"x"`, `{}`,
 	} {
 		f.Add([]byte(seed))
