@@ -36,7 +36,8 @@ const (
 	PhaseAnswered   Phase = "after_complete" // the whole answer is written
 )
 
-// Call is one request that a provider read, and what became of it. Values
+// Call is one request that a provider read, and what became of it. Times are
+// those of the provider's clock. Values
 // returned by a Provider are copies; Header and Body are shared and must not
 // be changed.
 type Call struct {

@@ -2,6 +2,7 @@ package fault
 
 import (
 	"bufio"
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -253,15 +254,8 @@ func (x *exchange) follow(rule *rule) string {
 	if x.plan.created >= 0 {
 		x.vars.created = x.plan.created
 	}
-	x.speakAs(firstOf(x.plan.id, x.script.settings.id), firstOf(x.plan.model, x.script.settings.model))
+	x.speakAs(cmp.Or(x.plan.id, x.script.settings.id), cmp.Or(x.plan.model, x.script.settings.model))
 	return where
-}
-
-func firstOf(a, b *template) *template {
-	if a != nil {
-		return a
-	}
-	return b
 }
 
 // speakAs gives the answer its id and model and the endpoint's voice.
@@ -271,7 +265,7 @@ func (x *exchange) speakAs(id, model *template) {
 	if id != nil {
 		x.vars.id = id.render(x.vars)
 	}
-	who := identity{id: x.vars.id, created: x.vars.created, model: x.vars.model, name: x.provider.name}
+	who := identity{id: x.vars.id, created: x.vars.created, model: x.vars.model}
 	if model != nil {
 		who.model = model.render(x.vars)
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -112,7 +113,7 @@ func (c *caseRun) call(line string) string {
 	fields := strings.Fields(line)
 	p := c.providers[fields[0]]
 	require.NotNil(c.t, p, "no provider %s", fields[0])
-	has := func(word string) bool { return contains(fields[1:], word) }
+	has := func(word string) bool { return slices.Contains(fields[1:], word) }
 	client := c.peers[fields[0]]
 	if client == nil || !has("same") {
 		if client != nil {

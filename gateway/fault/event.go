@@ -50,7 +50,6 @@ type identity struct {
 	id      string
 	created int64
 	model   string // "" leaves the field out
-	name    string // of the provider
 }
 
 // modelField is `"model":"…",` or nothing.

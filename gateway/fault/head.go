@@ -1,6 +1,9 @@
 package fault
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // head reads what follows "on": the endpoints, then the conditions.
 func (c *compiler) head(cur *cursor, r *rule) {
@@ -21,7 +24,7 @@ func (c *compiler) head(cur *cursor, r *rule) {
 func (c *compiler) endpoints(cur *cursor, r *rule) {
 	for {
 		word := cur.peek()
-		if !contains(endpointWords, word) {
+		if !slices.Contains(endpointWords, word) {
 			break
 		}
 		cur.take()

@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -26,7 +27,7 @@ func (x *exchange) admit() (refused bool) {
 	case set.key != "" && !carriesKey(x.request.header, set.key):
 		x.refuse(http.StatusUnauthorized, problem{message: literalTemplate("Incorrect API key provided.")})
 		return true
-	case len(set.models) > 0 && a.model != "" && !contains(set.models, a.model):
+	case len(set.models) > 0 && a.model != "" && !slices.Contains(set.models, a.model):
 		x.refuse(http.StatusNotFound, problem{message: literalTemplate("The model `" + a.model + "` does not exist.")})
 		return true
 	}
@@ -36,15 +37,6 @@ func (x *exchange) admit() (refused bool) {
 func carriesKey(h http.Header, key string) bool {
 	for _, name := range []string{"Authorization", "Api-Key", "X-Api-Key"} {
 		if strings.TrimPrefix(h.Get(name), "Bearer ") == key {
-			return true
-		}
-	}
-	return false
-}
-
-func contains(list []string, s string) bool {
-	for _, v := range list {
-		if v == s {
 			return true
 		}
 	}
@@ -106,7 +98,7 @@ func (x *exchange) models() {
 		return fmt.Sprintf(`{"id":%s,"object":"model","created":%d,"owned_by":%s}`, quoted(id), firstCreated, quoted(x.provider.name))
 	}
 	if _, id, one := strings.Cut(x.request.path, "/models/"); one {
-		if !contains(names, id) {
+		if !slices.Contains(names, id) {
 			x.refuse(http.StatusNotFound, problem{message: literalTemplate("The model `" + id + "` does not exist.")})
 			return
 		}

@@ -3,6 +3,7 @@ package fault
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -159,7 +160,7 @@ func drawScript(t *rapid.T) string {
 	var b strings.Builder
 	names := []string{}
 	for range rapid.IntRange(0, 3).Draw(t, "lets") {
-		name := rapid.StringMatching(`v[a-z0-9_-]{0,4}`).Filter(func(s string) bool { return !contains(names, s) }).Draw(t, "name")
+		name := rapid.StringMatching(`v[a-z0-9_-]{0,4}`).Filter(func(s string) bool { return !slices.Contains(names, s) }).Draw(t, "name")
 		names = append(names, name)
 		drawLine(t, &b, "", "let "+name+" = "+drawContent(t, nil))
 	}

@@ -2,6 +2,7 @@ package fault
 
 import (
 	"encoding/json"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -99,7 +100,7 @@ func (s *sampler) object(shape schemaShape, depth int) any {
 	sort.Strings(names)
 	out := map[string]any{}
 	for _, name := range names {
-		if depth > maxSampleDepth/2 && !contains(shape.Required, name) {
+		if depth > maxSampleDepth/2 && !slices.Contains(shape.Required, name) {
 			continue // a recursive schema ends where it may
 		}
 		out[name] = s.value(shape.Properties[name], depth+1)

@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -75,14 +76,7 @@ func parseTemplate(s string, expand func(string) (string, bool), bad func(name s
 	}
 }
 
-func isVar(name string) bool {
-	for _, n := range varNames {
-		if n == name {
-			return true
-		}
-	}
-	return false
-}
+func isVar(name string) bool { return slices.Contains(varNames, name) }
 
 // plain is the template's text where it refers to nothing.
 func (t template) plain() (string, bool) {
