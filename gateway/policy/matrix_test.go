@@ -87,6 +87,7 @@ func TestDefaultMatrix(t *testing.T) {
 					spent := ask(func(in *ReplayInput) { in.Candidates = Candidates{} })
 					require.Equal(t, actions{stop}, spent.Actions, name)
 					require.Equal(t, !want.nothing && (idempotent || surelyNot), spent.RanOut(), name)
+					require.Equal(t, !want.nothing && !idempotent && !surelyNot, spent.OutcomeUnknown(), name)
 				}
 			}
 		}

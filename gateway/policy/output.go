@@ -92,9 +92,15 @@ func (f *Failure) Effect() failure.Health {
 	}
 }
 
-// ReasonNoCandidate is the reason of a replay decision that would have allowed something,
-// had there been a route, an attempt or time for it.
-const ReasonNoCandidate = "no_candidate"
+// Reasons of a replay decision that the core understands.
+const (
+	// ReasonNoCandidate: something would have been allowed, had there been a route, an attempt
+	// or time for it.
+	ReasonNoCandidate = "no_candidate"
+	// ReasonNotIdempotent: the request may have been processed, and doing it again may do
+	// something twice.
+	ReasonNotIdempotent = "not_idempotent"
+)
 
 // Replay lists what may be done after a failure, first choice first. It ends with Stop.
 // Shared: not to be changed.
@@ -104,6 +110,10 @@ type Replay struct {
 	Rule    string
 	Delay   time.Duration // at least; the core's backoff and Retry-After apply all the same
 }
+
+// OutcomeUnknown reports whether the decision is a stop because the request may have been
+// processed and cannot safely be done again.
+func (r *Replay) OutcomeUnknown() bool { return r.Reason == ReasonNotIdempotent }
 
 // RanOut reports whether the decision is a stop only because nothing is left to try.
 func (r *Replay) RanOut() bool { return r.Reason == ReasonNoCandidate }
