@@ -1,7 +1,9 @@
 package ledger
 
 import (
+	"math"
 	"time"
+	"unsafe"
 
 	"github.com/interlock-gateway/interlock/gateway/failure"
 )
@@ -21,7 +23,8 @@ func Some[T any](v T) Opt[T] { return Opt[T]{Value: v, Known: true} }
 // [Ledger.CloseRequest], which takes it over: no field may be read or written, and no
 // string made by Keep used, after that. Strings are empty and times zero where a fact is
 // absent. A string set here must stay unchanged until CloseRequest: one that lives in a
-// buffer of the server is copied with [Record.Keep].
+// buffer of the server is copied with [Record.Keep]. Of texts that a caller or a provider
+// chose, the ledger keeps the first bytes only (256 of a caller's, 128 of a provider's).
 //
 // Amplification and the request's own usage and cost are not fields: they are computed
 // from the attempts (see [Record.Amplification], [Record.Usage], [Record.Cost]).
@@ -53,28 +56,103 @@ type Record struct {
 	ToolCalls []ToolCall
 
 	Outcome Opt[TaskOutcome] // only on records that are read back
+
+	life   life
+	opened int    // attempts that were opened
+	shard  *shard // its place in the queue: one place, so that order holds
+	text   []byte // what Keep copied
+	row    row    // the writer's own
 }
+
+// life is where a record is between Acquire and its return to the pool. It is read and
+// set atomically, so that a second close is found and not obeyed.
+type life = uint32
+
+const (
+	idle    life = iota
+	held         // by the request
+	closing      // by the ledger
+)
 
 // Keep copies b into memory of the record and returns it as a string that is valid until
 // CloseRequest.
-func (r *Record) Keep(b []byte) string { panic("skeleton") }
+func (r *Record) Keep(b []byte) string {
+	if len(b) == 0 {
+		return ""
+	}
+	if cap(r.text)-len(r.text) < len(b) {
+		// The strings made so far hold on to the old memory.
+		r.text = make([]byte, 0, max(512, 2*len(b)))
+	}
+	at := len(r.text)
+	r.text = append(r.text, b...)
+	return unsafe.String(&r.text[at], len(b))
+}
 
 // NextAttempt appends an empty attempt, numbered, and returns it. The pointer is valid
 // until the next call; later use [Record.Attempt].
-func (r *Record) NextAttempt() *Attempt { panic("skeleton") }
+func (r *Record) NextAttempt() *Attempt {
+	r.Attempts = append(r.Attempts, Attempt{Number: len(r.Attempts) + 1})
+	return &r.Attempts[len(r.Attempts)-1]
+}
 
 // Attempt returns attempt n, counted from 1.
 func (r *Record) Attempt(n int) *Attempt { return &r.Attempts[n-1] }
 
 // Amplification is the number of upstream calls that the request may have caused: every
 // attempt times what the provider's own gateway makes of it.
-func (r *Record) Amplification() int { panic("skeleton") }
+func (r *Record) Amplification() int {
+	n := 0
+	for i := range r.Attempts {
+		n += max(1, r.Attempts[i].UpstreamAttempts)
+	}
+	return n
+}
 
 // Usage is the sum over the attempts; estimated where any of them is.
-func (r *Record) Usage() Usage { panic("skeleton") }
+func (r *Record) Usage() Usage {
+	var u Usage
+	for i := range r.Attempts {
+		u.add(&r.Attempts[i].Usage)
+	}
+	return u
+}
 
 // Cost is the sum of the attempts' known costs in US dollars; absent where none is known.
-func (r *Record) Cost() Opt[float64] { panic("skeleton") }
+func (r *Record) Cost() Opt[float64] {
+	var sum int64
+	known := false
+	for i := range r.Attempts {
+		if c := r.Attempts[i].CostUSD; c.Known {
+			sum, known = sum+picodollars(c.Value), true
+		}
+	}
+	return Opt[float64]{Value: dollars(sum), Known: known}
+}
+
+// troubled reports whether anything but one clean attempt happened.
+func (r *Record) troubled() bool {
+	return r.Terminal != failure.Success || len(r.Attempts) != 1 || r.Attempts[0].Class != failure.None
+}
+
+// copyFrom makes r a copy of what o says now. Strings are shared: they do not change
+// before the ledger is done with o.
+func (r *Record) copyFrom(o *Record) {
+	attempts, decisions, calls := r.Attempts[:0], r.Decisions[:0], r.ToolCalls[:0]
+	*r = *o
+	r.Attempts = append(attempts, o.Attempts...)
+	r.Decisions = append(decisions, o.Decisions...)
+	r.ToolCalls = append(calls, o.ToolCalls...)
+	r.text = nil
+}
+
+// clear empties the record and keeps its memory.
+func (r *Record) clear() {
+	clear(r.Attempts)
+	clear(r.Decisions)
+	clear(r.ToolCalls)
+	*r = Record{Attempts: r.Attempts[:0], Decisions: r.Decisions[:0], ToolCalls: r.ToolCalls[:0], text: r.text[:0]}
+}
 
 // Attempt is one call to one channel. Offsets are counted from OpenedAt.
 type Attempt struct {
@@ -103,17 +181,27 @@ type Attempt struct {
 	Status            int                // 0: none was received
 	Class             failure.Class
 	Phase             Opt[failure.Phase]
-	ProviderCode      string // at most 128 bytes are kept
+	ProviderCode      string
 	OutputStarted     bool
 	Cancelled         bool
-	UpstreamRequestID string // at most 128 bytes are kept
+	UpstreamRequestID string
 	RetryAfter        Opt[time.Duration]
 	Usage             Usage
 	CostUSD           Opt[float64]
 	Billable          Billable
 	SkippedEvents     int
 	End               failure.End // Open until CloseAttempt, which demands another value
+
+	state attemptState
 }
+
+type attemptState uint8
+
+const (
+	planned attemptState = iota
+	attemptOpen
+	attemptClosed
+)
 
 // Usage counts tokens. All absent: none was reported or estimated.
 type Usage struct {
@@ -122,6 +210,24 @@ type Usage struct {
 	Cached    Opt[int64]
 	Reasoning Opt[int64]
 	Estimated bool
+}
+
+// Known reports whether any count is known.
+func (u *Usage) Known() bool {
+	return u.Input.Known || u.Output.Known || u.Cached.Known || u.Reasoning.Known
+}
+
+func (u *Usage) add(o *Usage) {
+	plus := func(to *Opt[int64], v Opt[int64]) {
+		if v.Known {
+			to.Value, to.Known = to.Value+v.Value, true
+		}
+	}
+	plus(&u.Input, o.Input)
+	plus(&u.Output, o.Output)
+	plus(&u.Cached, o.Cached)
+	plus(&u.Reasoning, o.Reasoning)
+	u.Estimated = u.Estimated || o.Estimated
 }
 
 // Billable says whether the provider will charge for an attempt.
@@ -133,6 +239,24 @@ const (
 	BillableYes
 	BillableNo
 )
+
+var billableNames = [...]string{"unknown", "yes", "no"}
+
+func (b Billable) String() string {
+	if int(b) < len(billableNames) {
+		return billableNames[b]
+	}
+	return "invalid"
+}
+
+func parseBillable(s string) (Billable, bool) {
+	for i, n := range billableNames {
+		if n == s {
+			return Billable(i), true
+		}
+	}
+	return 0, false
+}
 
 // Decision is one policy decision that was taken for a request. Input and Output are
 // JSON and immutable: the ledger keeps each distinct one once, and the slices may be
@@ -161,3 +285,21 @@ type TaskOutcome struct {
 	Score Opt[float64]
 	Label string
 }
+
+// Money is counted in whole 1e-12 dollars: prices per million tokens have up to six
+// decimals, and sums must come out equal however they are grouped.
+
+func picodollars(usd float64) int64 {
+	switch p := math.Round(usd * 1e12); {
+	case p != p:
+		return 0
+	case p >= math.MaxInt64:
+		return math.MaxInt64
+	case p <= math.MinInt64:
+		return math.MinInt64
+	default:
+		return int64(p)
+	}
+}
+
+func dollars(p int64) float64 { return float64(p) / 1e12 }
