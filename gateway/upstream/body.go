@@ -128,9 +128,6 @@ func (x *exchange) atCleanEnd() bool {
 	if !x.frame.ended || cn.r != cn.w || x.frame.mode == untilClose || x.head.ConnectionClose() {
 		return false
 	}
-	x.noticeUpload(time.Now())
-	x.gate.mu.Lock()
-	sending := x.gate.upload != nil
-	x.gate.mu.Unlock()
-	return !sending && x.sendErr == nil
+	x.stopUpload()
+	return x.sendErr == nil
 }

@@ -104,7 +104,8 @@ func (x *exchange) noticeUpload(now time.Time) {
 }
 
 // stopUpload ends an upload that still runs and waits until it touches nothing any more,
-// which is at once. A request that was not sent whole makes the connection useless.
+// which is at once. A request that was not sent whole makes the connection useless, as
+// sendErr then says.
 func (x *exchange) stopUpload() {
 	g := x.gate
 	g.mu.Lock()
@@ -116,11 +117,14 @@ func (x *exchange) stopUpload() {
 	}
 	u.stopped = true
 	if !u.ended {
+		x.conn.writeBy = past
 		_ = x.conn.raw.SetWriteDeadline(past)
 	}
 	g.mu.Unlock()
 	<-u.done
-	if x.sendErr == nil {
+	if u.err == nil {
+		x.times.Sent = u.at
+	} else if x.sendErr == nil {
 		x.sendErr = u.err
 	}
 }
