@@ -120,7 +120,10 @@ func (d *document) checkStorage(c *Config) {
 		path = "interlock.db"
 		d.warn("storage.url", "not in force: this version does not have PostgreSQL yet; %s holds instead", "sqlite:"+path)
 	}
-	c.Storage.URL = "sqlite:" + d.resolve(path)
+	if path != ":memory:" {
+		path = d.resolve(path)
+	}
+	c.Storage.URL = "sqlite:" + path
 }
 
 func (d *document) checkPolicy(c *Config) {
@@ -196,6 +199,7 @@ func (d *document) dangling(path, what string, known []string) {
 		return
 	}
 	slices.Sort(known)
+	known = slices.Compact(known)
 	if len(known) > 20 {
 		known = append(known[:20:20], "…")
 	}

@@ -6,7 +6,7 @@ import (
 
 func (d *document) checkAliases(c *Config) {
 	for _, name := range keysOf(c.Aliases) {
-		a, path := c.Aliases[name], join("aliases", name)
+		a, path := c.Aliases[name], Join("aliases", name)
 		if c.names(name) {
 			d.fail(path, "an alias may not be named like a model")
 		}

@@ -7,7 +7,7 @@ import (
 
 func (d *document) checkBudgets(c *Config) {
 	for _, name := range keysOf(c.Budgets) {
-		b, path := c.Budgets[name], join("budgets", name)
+		b, path := c.Budgets[name], Join("budgets", name)
 		if !d.has(path) {
 			continue // the default
 		}

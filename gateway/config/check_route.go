@@ -7,7 +7,7 @@ import (
 
 func (d *document) checkProviders(c *Config) {
 	for _, name := range keysOf(c.Providers) {
-		p, path := c.Providers[name], join("providers", name)
+		p, path := c.Providers[name], Join("providers", name)
 		if p.Adapter.Kind == AdapterPlugin && !slices.Contains(pluginNames(c), p.Adapter.Name) {
 			d.dangling(path+".adapter", "plugin", pluginNames(c))
 		}
@@ -38,7 +38,7 @@ var privateHeaders = append([]string{
 func (d *document) checkHeaders(path string, p *Provider) {
 	for _, h := range keysOf(p.Headers) {
 		if slices.Contains(ownHeaders, strings.ToLower(h)) {
-			d.fail(join(path+".headers", h), "this header is the gateway's own to set")
+			d.fail(Join(path+".headers", h), "this header is the gateway's own to set")
 		}
 	}
 	names := unique{d: d}
@@ -54,7 +54,7 @@ func (d *document) checkHeaders(path string, p *Provider) {
 	}
 	for _, h := range keysOf(p.UpstreamGateway.Headers) {
 		if slices.Contains(ownHeaders, strings.ToLower(h)) {
-			d.fail(join(path+".upstream_gateway.headers", h), "this header is the gateway's own to set")
+			d.fail(Join(path+".upstream_gateway.headers", h), "this header is the gateway's own to set")
 		}
 	}
 }

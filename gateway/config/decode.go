@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -8,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // scalar is a type of our own that is written as one text.
@@ -24,10 +26,12 @@ type asker interface{ asks() bool }
 
 // read turns the file's bytes into a tree.
 func (d *document) read(b []byte) (*node, bool) {
-	d.places, d.broken = map[string]place{}, map[string]bool{}
+	b = bytes.TrimPrefix(b, []byte("\xEF\xBB\xBF"))
 	var root *node
 	var err error
 	switch {
+	case !utf8.Valid(b):
+		err = &fault{1, 1, "is not UTF-8 text"}
 	case len(b) > maxBytes:
 		err = &fault{1, 1, "is larger than 8 MiB"}
 	case isJSON(b):
@@ -53,13 +57,7 @@ func (d *document) decode(c *Config, root *node) {
 // value reads a node into a Go value. What is wrong is reported and leaves the value as it
 // is; a node that holds nothing counts as left out.
 func (d *document) value(v reflect.Value, n *node, key string, t tags) {
-	if d.nodes++; d.nodes > maxNodes {
-		if d.nodes == maxNodes+1 {
-			d.reject(n, key, "the file holds too many values, by its aliases (*)")
-		}
-		return
-	}
-	if n.kind == null {
+	if d.tooMany(n, key) || n.kind == null {
 		return
 	}
 	if o, ok := v.Addr().Interface().(optional); ok {
@@ -109,6 +107,15 @@ func (d *document) value(v reflect.Value, n *node, key string, t tags) {
 	}
 }
 
+// tooMany counts the values read, aliases as often as they are used.
+func (d *document) tooMany(n *node, key string) bool {
+	d.nodes++
+	if d.nodes == maxNodes+1 {
+		d.reject(n, key, "the file holds too many values, by its aliases (*)")
+	}
+	return d.nodes > maxNodes
+}
+
 var (
 	durationType = reflect.TypeFor[time.Duration]()
 	secretType   = reflect.TypeFor[Secret]()
@@ -126,7 +133,7 @@ func (d *document) structure(v reflect.Value, n *node, key string) {
 	known := fieldsOf(v.Type())
 	seen := map[string]int{}
 	for _, f := range n.fields {
-		path := join(key, f.name)
+		path := Join(key, f.name)
 		i := slices.IndexFunc(known, func(k keyField) bool { return k.name == f.name })
 		if i < 0 {
 			d.rejectAt(f.line, f.column, path, "unknown key; allowed here: %s", nearestFirst(f.name, known))
@@ -143,7 +150,7 @@ func (d *document) structure(v reflect.Value, n *node, key string) {
 		d.soon(target, f, path, known[i].tags)
 	}
 	for _, k := range known {
-		path := join(key, k.name)
+		path := Join(key, k.name)
 		if k.tags.required && v.Field(k.index).IsZero() && !d.isBroken(path) {
 			d.rejectAt(n.line, n.column, path, "is required")
 			d.broken[path] = true
@@ -184,7 +191,7 @@ func (d *document) table(v reflect.Value, n *node, key string, t tags) {
 	seen := map[string]int{}
 	t.item = true
 	for _, f := range n.fields {
-		path := join(key, f.name)
+		path := Join(key, f.name)
 		if line, twice := seen[f.name]; twice {
 			d.rejectAt(f.line, f.column, path, "given twice: first in line %d", line)
 			continue
@@ -237,7 +244,11 @@ func (d *document) own(s scalar, n *node, key string) {
 		n = &node{kind: text, text: "0", line: n.line, column: n.column} // no unit needed
 	}
 	if n.kind != text {
-		d.wrongKind(n, key, "a text")
+		if err := s.parse(n.text); n.kind < text && err != nil {
+			d.reject(n, key, "%s", err)
+		} else {
+			d.wrongKind(n, key, "a text")
+		}
 		return
 	}
 	if value, _, ok := d.expand(n, key); ok {
@@ -352,10 +363,6 @@ func (d *document) float(v reflect.Value, n *node, key string, t tags) {
 }
 
 func (d *document) duration(v reflect.Value, n *node, key string, t tags) {
-	if n.kind == integer && n.text != "0" || n.kind == float {
-		d.reject(n, key, "%s", errDuration)
-		return
-	}
 	var x durationText
 	before := len(d.errors)
 	d.own(&x, n, key)
@@ -412,7 +419,7 @@ func (doc *Document) decode(d *document, n *node, key string) {
 
 // free reads a node that may hold anything.
 func (d *document) free(n *node, key string) any {
-	if d.nodes++; d.nodes > maxNodes {
+	if d.tooMany(n, key) {
 		return nil
 	}
 	switch n.kind {
@@ -432,7 +439,7 @@ func (d *document) free(n *node, key string) any {
 	case mapping:
 		m := make(map[string]any, len(n.fields))
 		for _, f := range n.fields {
-			path := join(key, f.name)
+			path := Join(key, f.name)
 			if _, twice := m[f.name]; twice {
 				d.rejectAt(f.line, f.column, path, "given twice")
 			}
@@ -456,7 +463,7 @@ func nearestFirst(name string, known []keyField) string {
 func nearest(word string, allowed []string) string {
 	best, distance := "", 3
 	for _, a := range allowed {
-		if n := edits(word, a); n < distance && n < len(a) {
+		if n := edits(word, a); n < distance && n <= len(a)/3 {
 			best, distance = a, n
 		}
 	}

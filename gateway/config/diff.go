@@ -42,9 +42,9 @@ func leaves(x, y reflect.Value, path string) (keys []string) {
 		switch {
 		case Digest(a.Interface()) == Digest(b.Interface()):
 		case a.Kind() == reflect.Struct && len(fieldsOf(a.Type())) > 0:
-			keys = append(keys, leaves(a, b, join(path, f.name))...)
+			keys = append(keys, leaves(a, b, Join(path, f.name))...)
 		default:
-			keys = append(keys, join(path, f.name))
+			keys = append(keys, Join(path, f.name))
 		}
 	}
 	return keys

@@ -25,6 +25,10 @@ type document struct {
 
 type place struct{ line, column int }
 
+func newDocument(file, dir string, env Env) *document {
+	return &document{file: file, dir: dir, env: env.withDefaults(), places: map[string]place{}, broken: map[string]bool{}}
+}
+
 func (d *document) has(key string) bool {
 	_, ok := d.places[key]
 	return ok
@@ -102,8 +106,8 @@ func (d *document) resolve(path string) string {
 	return filepath.Join(d.dir, path)
 }
 
-// join appends a key to a path.
-func join(path, key string) string {
+// Join appends a key to a path of keys, quoted where it would not be read as one key.
+func Join(path, key string) string {
 	if key == "" || strings.ContainsAny(key, ".[]\" ") {
 		key = fmt.Sprintf("[%q]", key)
 		return path + key

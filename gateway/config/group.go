@@ -74,9 +74,10 @@ type Served struct {
 	Any bool
 	// Models are the models named, by public name.
 	Models map[string]ChannelModel
-	// Except are names that do not pass though Any is set. Only a start from the environment
-	// sets it: there a catalogued model goes to its maker's channel.
-	Except map[string]struct{}
+	// Unlisted are names that are served too, and stand in no list of models; Except are names
+	// that are not served though Any is set. Only a start from the environment sets them: there
+	// a catalogued model goes to its maker's channel, under its dated names too.
+	Unlisted, Except map[string]struct{}
 }
 
 // Lookup returns how the channel serves a model; false where it does not. With "*" a model
@@ -84,6 +85,9 @@ type Served struct {
 func (s *Served) Lookup(model string) (ChannelModel, bool) {
 	if m, ok := s.Models[model]; ok {
 		return m, true
+	}
+	if _, ok := s.Unlisted[model]; ok {
+		return ChannelModel{}, true
 	}
 	if !s.Any {
 		return ChannelModel{}, false

@@ -45,7 +45,7 @@ func Load(path string, env Env) *Result {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		p := Problem{File: path, Line: 1, Column: 1, Message: "cannot be read: " + reason(err)}
-		return &Result{Errors: []Problem{p}, Files: []string{path}, doc: &document{file: path}}
+		return &Result{Errors: []Problem{p}, Files: []string{path}, doc: newDocument(path, "", env)}
 	}
 	return Parse(b, path, env)
 }
@@ -53,7 +53,8 @@ func Load(path string, env Env) *Result {
 // Parse reads a configuration. name is the file's, for messages and as the place that relative
 // paths start from. All faults are found at once: one does not hide another.
 func Parse(b []byte, name string, env Env) *Result {
-	d := &document{file: name, dir: filepath.Dir(name), env: env.withDefaults(), files: []string{name}}
+	d := newDocument(name, filepath.Dir(name), env)
+	d.watch(name)
 	c := new(Config)
 	fill(c)
 	if root, ok := d.read(b); ok {

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"encoding/hex"
 	"fmt"
 	"net"
 	"net/url"
@@ -131,7 +130,7 @@ func (t tags) refuse(value string) string {
 func (t tags) outside(f float64) string {
 	low, high := parseBound(t.min), parseBound(t.max)
 	if low != nil && f < *low || high != nil && f > *high {
-		return t.range_()
+		return t.bounds()
 	}
 	return ""
 }
@@ -151,7 +150,7 @@ func (t tags) outsideDuration(d time.Duration) string {
 	low, _ := parseDuration(t.min)
 	high, _ := parseDuration(t.max)
 	if d < low || t.max != "" && d > high {
-		return t.range_()
+		return t.bounds()
 	}
 	return ""
 }
@@ -160,12 +159,12 @@ func (t tags) outsideSize(s Size) string {
 	low, _ := parseSize(t.min)
 	high, _ := parseSize(t.max)
 	if s < low || t.max != "" && s > high {
-		return t.range_()
+		return t.bounds()
 	}
 	return ""
 }
 
-func (t tags) range_() string {
+func (t tags) bounds() string {
 	switch {
 	case t.max == "":
 		return "at least " + t.min + " is allowed"
@@ -178,39 +177,40 @@ func (t tags) range_() string {
 	}
 }
 
-// format is what a text must be. pattern is for the JSON Schema and never stricter than ok.
+// format is what a text must be. The pattern and the length are for the JSON Schema, and never
+// stricter than ok.
 type format struct {
 	pattern string
+	longest int
 	allowed string
 	ok      func(string) bool
 }
 
 var formats = map[string]format{
-	"name":         byPattern(`^[A-Za-z0-9][A-Za-z0-9._:@+-]{0,127}$`, "a name of 1 to 128 letters, digits and . _ - : @ +, beginning with a letter or digit,"),
-	"model":        byPattern(`^[!-)+-~]{1,256}$`, "a model's name of 1 to 256 visible ASCII characters without *"),
-	"served":       byPattern(`^([!-)+-~]{1,256}|\*)$`, `a model's name of 1 to 256 visible ASCII characters without *, or "*"`),
-	"header":       byPattern("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$", "the name of an HTTP header"),
-	"header_value": byPattern(`^[ -~]{1,8192}$`, "1 to 8192 printable ASCII characters"),
-	"key":          byPattern(`^[!-~]{8,1024}$`, "a key of 8 to 1024 printable characters without blanks"),
-	"token":        byPattern(`^[!-~]{1,1024}$`, "a token of 1 to 1024 printable characters without blanks"),
-	"sha256":       {`^[0-9a-fA-F]{64}$`, "a SHA-256 of 64 hex digits", isSHA256},
-	"path":         {`^[^\u0000]{1,4096}$`, "a path", func(s string) bool { return len(s) <= 4096 && !strings.Contains(s, "\x00") }},
-	"address":      {`^.*:[0-9]{1,5}$`, "host:port, such as 127.0.0.1:8080, [::1]:8080 or :8080,", isAddress},
-	"http":         {`^https?://.+$`, "an http or https URL with a host and without user or fragment", isHTTP},
-	"proxy":        {`^(http|socks5h?)://.+$`, "http://[user:password@]host[:port] or socks5://[user:password@]host[:port]", isProxy},
-	"redis":        {`^rediss?://.+$`, "redis://host:port or rediss://host:port", isRedis},
-	"storage":      {`^(sqlite:.+|postgres(ql)?://.+)$`, "sqlite:PATH or postgres://user:password@host/database", isStorage},
-	"source":       {`^(builtin:|file:|https://).+$`, "builtin:NAME, file:PATH or an https URL", isSource},
+	"name":         byPattern(`^[A-Za-z0-9][A-Za-z0-9._:@+-]*$`, 128, "a name of 1 to 128 letters, digits and . _ - : @ +, beginning with a letter or digit,"),
+	"model":        byPattern(`^[!-)+-~]+$`, 256, "a model's name of 1 to 256 visible ASCII characters without *"),
+	"served":       byPattern(`^([!-)+-~]+|\*)$`, 256, `a model's name of 1 to 256 visible ASCII characters without *, or "*"`),
+	"header":       byPattern("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$", 128, "the name of an HTTP header"),
+	"header_value": byPattern(`^[ -~]+$`, 8192, "1 to 8192 printable ASCII characters"),
+	"key":          byPattern(`^[!-~]{8,}$`, 1024, "a key of 8 to 1024 printable characters without blanks"),
+	"token":        byPattern(`^[!-~]+$`, 1024, "a token of 1 to 1024 printable characters without blanks"),
+	"sha256":       byPattern(`^[0-9a-fA-F]{64}$`, 64, "a SHA-256 of 64 hex digits"),
+	"path":         {`^[^\x00]+$`, 4096, "a path", func(s string) bool { return s != "" && len(s) <= 4096 && !strings.Contains(s, "\x00") }},
+	"address":      {`^.*:[0-9]{1,5}$`, 512, "host:port, such as 127.0.0.1:8080, [::1]:8080 or :8080,", isAddress},
+	"http":         {`^https?://.+$`, 4096, "an http or https URL with a host and without user or fragment", isHTTP},
+	"proxy":        {`^(http|socks5h?)://.+$`, 4096, "http://[user:password@]host[:port] or socks5://[user:password@]host[:port]", isProxy},
+	"redis":        {`^rediss?://.+$`, 4096, "redis://host:port or rediss://host:port", isRedis},
+	"storage":      {`^(sqlite:.+|postgres(ql)?://.+)$`, 4096, "sqlite:PATH or postgres://user:password@host/database", isStorage},
+	"source":       {`^(builtin:|file:|https://).+$`, 4096, "builtin:NAME, file:PATH or an https URL", isSource},
 }
 
-func byPattern(pattern, allowed string) format {
+// IsName says whether a text may name a group, a channel, a key, a budget and the like: 1 to
+// 128 letters, digits and . _ - : @ +, beginning with a letter or digit.
+func IsName(s string) bool { return formats["name"].ok(s) }
+
+func byPattern(pattern string, longest int, allowed string) format {
 	re := regexp.MustCompile(pattern)
-	return format{pattern, allowed, re.MatchString}
-}
-
-func isSHA256(s string) bool {
-	b, err := hex.DecodeString(s)
-	return err == nil && len(b) == 32
+	return format{pattern, longest, allowed, func(s string) bool { return len(s) <= longest && re.MatchString(s) }}
 }
 
 var hostForm = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,252}[A-Za-z0-9])?$`)

@@ -37,7 +37,9 @@ func parseYAML(b []byte) (root *node, err error) {
 			root, err = nil, &fault{1, 1, "is not YAML that can be read"}
 		}
 	}()
-	tokens := lexer.Tokenize(string(b))
+	// Every line end is one newline to YAML; the parser miscounts the others.
+	source, wrapped := wrap(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(string(b)))
+	tokens := lexer.Tokenize(source)
 	if f := tooDeep(tokens); f != nil {
 		return nil, f
 	}
@@ -59,12 +61,49 @@ func parseYAML(b []byte) (root *node, err error) {
 		l, c := where(bodies[1])
 		return nil, &fault{l, c, "a second document: one is allowed in a file"}
 	}
-	y := &yamlReader{anchors: map[string]*node{}}
+	y := &yamlReader{anchors: map[string]*node{}, unwrap: func(s string) string { return s }}
+	if wrapped {
+		y.unwrap = unwrap
+	}
 	root = y.node(bodies[0])
 	if y.fault != nil {
 		return nil, y.fault
 	}
 	return root, nil
+}
+
+// YAML does not let a brace or a comma stand in a plain text within {…} or […], and a
+// reference has braces: there ${env:NAME} would have to be quoted. People write it plain, and
+// mean it. So each reference is hidden from the parser behind as many characters of a private
+// range (which keeps every column), and brought back in the texts.
+const (
+	hidden      = 0xE000 // and the ASCII character above it
+	hiddenFirst = hidden + ' '
+	hiddenLast  = hidden + '~'
+)
+
+var reference = regexp.MustCompile(`\$\{[ !#-&(-z|~]*\}`) // no quotes: those are YAML's
+
+func isHidden(r rune) bool { return r >= hiddenFirst && r <= hiddenLast }
+
+// wrap hides the references; false where there is none, or where the file itself has
+// characters of that range.
+func wrap(source string) (string, bool) {
+	if strings.ContainsFunc(source, isHidden) || !strings.Contains(source, "${") {
+		return source, false
+	}
+	return reference.ReplaceAllStringFunc(source, func(ref string) string {
+		return strings.Map(func(r rune) rune { return hidden + r }, ref)
+	}), true
+}
+
+func unwrap(s string) string {
+	return strings.Map(func(r rune) rune {
+		if isHidden(r) {
+			return r - hidden
+		}
+		return r
+	}, s)
 }
 
 // syntax takes the message and the place from the parser's error, and leaves out the piece of
@@ -110,6 +149,7 @@ func tooDeep(tokens token.Tokens) *fault {
 
 type yamlReader struct {
 	anchors map[string]*node
+	unwrap  func(string) string
 	fault   *fault // the first one
 }
 
@@ -149,12 +189,12 @@ func (y *yamlReader) node(n ast.Node) *node {
 	case *ast.FloatNode:
 		out.kind, out.text = float, strconv.FormatFloat(v.Value, 'g', -1, 64)
 	case *ast.StringNode:
-		out.kind, out.text = text, v.Value
+		out.kind, out.text = text, y.unwrap(v.Value)
 		if plain := v.GetToken().Type == token.StringType; plain && exponent.MatchString(v.Value) {
 			out.kind = float // the parser takes 1e3 for a string
 		}
 	case *ast.LiteralNode:
-		out.kind, out.text = text, v.Value.Value
+		out.kind, out.text = text, y.unwrap(v.Value.Value)
 	case *ast.MappingNode:
 		return y.mapping(out, v.Values)
 	case *ast.MappingValueNode:
@@ -179,7 +219,7 @@ func (y *yamlReader) node(n ast.Node) *node {
 		}
 		out = y.node(v.Value)
 		if out.kind <= text {
-			out.kind, out.text = text, v.Value.GetToken().Value
+			out.kind, out.text = text, y.unwrap(v.Value.GetToken().Value)
 		}
 	default:
 		// .inf, .nan and whatever else YAML knows and a configuration has no use for.
@@ -204,7 +244,7 @@ func (y *yamlReader) mapping(out *node, values []*ast.MappingValueNode) *node {
 			continue
 		}
 		l, c := where(v.Key)
-		out.fields = append(out.fields, field{name: name, line: l, column: c, value: y.node(v.Value)})
+		out.fields = append(out.fields, field{name: y.unwrap(name), line: l, column: c, value: y.node(v.Value)})
 	}
 	own := map[string]bool{}
 	for _, f := range out.fields {
