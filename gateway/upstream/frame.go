@@ -55,7 +55,10 @@ var (
 
 // start begins a body; length counts with byLength only.
 func (f *framer) start(mode frameMode, length int64) {
-	*f = framer{mode: mode, remain: length}
+	*f = framer{mode: mode}
+	if mode == byLength {
+		f.remain = length
+	}
 	f.ended = mode == noBody || mode == byLength && length == 0
 }
 
