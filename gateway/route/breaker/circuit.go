@@ -114,7 +114,7 @@ func (c *Circuit) Room(now time.Time) (s State, until time.Time) {
 
 // probeLeft reports whether a half-open circuit allows one more probe.
 func (c *Circuit) probeLeft() bool {
-	return c.probes+c.good < max(c.registry.settings().HalfOpenProbes, 1)
+	return c.probes+c.good < max(c.registry.Settings().HalfOpenProbes, 1)
 }
 
 // Enter gives leave to make one attempt: always when closed; of a half-open circuit to as
@@ -160,7 +160,7 @@ func (c *Circuit) Report(p Pass, now time.Time, v Verdict) {
 		if c.row.Load() != 0 {
 			c.row.Store(0)
 		}
-		c.counts.add(at(now), c.registry.settings().Window, false)
+		c.counts.add(at(now), c.registry.Settings().Window, false)
 		return
 	}
 	var done []Change
@@ -181,11 +181,11 @@ func (c *Circuit) probed(now time.Time, v Verdict, done []Change) []Change {
 	c.probes--
 	switch v {
 	case Good:
-		if c.good++; c.good >= c.registry.settings().HalfOpenProbes {
+		if c.good++; c.good >= c.registry.Settings().HalfOpenProbes {
 			return append(done, c.close(now))
 		}
 	case Bad:
-		s := c.registry.settings()
+		s := c.registry.Settings()
 		return append(done, c.open(now, max(s.OpenFor, min(2*c.openFor, s.MaxOpen))))
 	}
 	return done
@@ -193,7 +193,7 @@ func (c *Circuit) probed(now time.Time, v Verdict, done []Change) []Change {
 
 // failed counts a failure of a closed circuit.
 func (c *Circuit) failed(now time.Time, done []Change) []Change {
-	s := c.registry.settings()
+	s := c.registry.Settings()
 	t := at(now)
 	c.counts.add(t, s.Window, true)
 	row := c.row.Add(1)

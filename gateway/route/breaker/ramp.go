@@ -19,7 +19,7 @@ func (c *Circuit) Ramping(now time.Time) bool {
 	if closed == 0 || stateOf(c.word.Load()) != Closed {
 		return false
 	}
-	if at(now) >= instant(closed).add(c.registry.settings().Ramp) {
+	if at(now) >= instant(closed).add(c.registry.Settings().Ramp) {
 		c.closed.CompareAndSwap(closed, 0)
 		return false
 	}
@@ -30,7 +30,7 @@ func (c *Circuit) Ramping(now time.Time) bool {
 // first: yes for a part of the requests that grows over the ramp from none to all.
 func (c *Circuit) Turn(now time.Time) bool {
 	closed := c.closed.Load()
-	ramp := c.registry.settings().Ramp
+	ramp := c.registry.Settings().Ramp
 	if closed == 0 || ramp <= 0 {
 		return true
 	}

@@ -36,8 +36,6 @@ func NewRegistry(s Settings, w Watcher) *Registry {
 // one stays open, remains.
 func (r *Registry) Configure(s Settings) { r.set.Store(&s) }
 
-func (r *Registry) settings() *Settings { return r.set.Load() }
-
 func (r *Registry) tell(changes []Change) {
 	if r.watcher == nil {
 		return
@@ -62,12 +60,15 @@ func (r *Registry) Circuit(k Key) *Circuit {
 	return c
 }
 
+// Settings returns the settings in force. They are not to be changed.
+func (r *Registry) Settings() *Settings { return r.set.Load() }
+
 // Keep drops the circuits that are not wanted. Who still holds one may go on using it.
-func (r *Registry) Keep(wanted func(Key) bool) {
+func (r *Registry) Keep(wanted func(*Circuit) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for k := range r.circuits {
-		if !wanted(k) {
+	for k, c := range r.circuits {
+		if !wanted(c) {
 			r.drop(k)
 		}
 	}
@@ -143,7 +144,7 @@ func (r *Registry) Each(f func(*Circuit)) {
 }
 
 func (r *Registry) ramps(now time.Time) {
-	end := int64(at(now).add(r.settings().Ramp))
+	end := int64(at(now).add(r.Settings().Ramp))
 	for {
 		old := r.rampEnd.Load()
 		if old >= end || r.rampEnd.CompareAndSwap(old, end) {

@@ -75,7 +75,7 @@ func TestForgetAndKeep(t *testing.T) {
 	list, _ := r.Wider(&p)
 	require.Len(t, list, 5)
 	require.Same(t, kept, r.Circuit(k))
-	r.Keep(func(k Key) bool { return k.Scope == ChannelModel })
+	r.Keep(func(c *Circuit) bool { return c.Key().Scope == ChannelModel })
 	n := 0
 	r.Each(func(c *Circuit) { require.Same(t, kept, c); n++ })
 	require.Equal(t, 1, n)
