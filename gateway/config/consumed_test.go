@@ -98,7 +98,7 @@ func wholly(typ reflect.Type) bool {
 // accessor says whether a file of this package holds types with methods through which others
 // read, as opposed to what loads and checks them.
 func accessor(file string) bool {
-	for _, own := range []string{"check", "decode", "tags", "fingerprint", "diff", "schema", "environment", "load"} {
+	for _, own := range []string{"check", "decode", "suggest", "tags", "fingerprint", "diff", "schema", "environment", "load"} {
 		if strings.HasPrefix(file, own) {
 			return false
 		}

@@ -2,7 +2,6 @@ package config
 
 import (
 	"crypto/rand"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -52,6 +51,41 @@ var variables = []known{
 
 func (k known) available() bool { return k.adapter == native }
 
+// unusable says why a variable's value makes no channel; "" where it does, or is not set.
+func (k known) unusable(value string) string {
+	switch {
+	case value == "":
+		return ""
+	case !k.available():
+		return "this version does not have the adapter " + k.adapter.Name + " yet"
+	case !formats["token"].ok(value):
+		return "its value has characters that no API key has"
+	default:
+		return ""
+	}
+}
+
+// channel makes the variable's provider and channel; what the channel serves is to be added.
+func (k known) channel(credential Secret) (Provider, Channel) {
+	var p Provider
+	fill(&p)
+	p.Adapter, p.BaseURL = k.adapter, k.baseURL
+	var ch Channel
+	fill(&ch)
+	ch.Name, ch.Provider, ch.Credential = k.maker, k.maker, credential
+	return p, ch
+}
+
+// usable lists the variables from which a start can be made.
+func usable() (list []string) {
+	for _, k := range variables {
+		if k.available() {
+			list = append(list, k.variable)
+		}
+	}
+	return list
+}
+
 // NoProviderError says that no variable is set from which a start could be made, and which
 // would be.
 type NoProviderError struct {
@@ -74,40 +108,26 @@ func (e *NoProviderError) Error() string {
 // INTERLOCK_ADMIN_TOKEN, if set, is the admin's token. The error is a *NoProviderError.
 func FromEnv(lookup func(name string) (string, bool), catalogue map[string]Catalogued) (*Start, error) {
 	start := &Start{Key: Secret("ik-" + strings.ToLower(rand.Text()))}
-	var missing NoProviderError
-	var channels []Channel
 	c := new(Config)
 	fill(c)
 	c.Watch = false
 	c.Providers = map[string]Provider{}
+	var channels []Channel
 	for _, k := range variables {
-		if k.available() {
-			missing.Variables = append(missing.Variables, k.variable)
-		}
 		value, _ := lookup(k.variable)
 		value = strings.TrimSpace(value)
-		switch {
-		case value == "":
-			continue
-		case !k.available():
-			start.Warnings = append(start.Warnings, fmt.Sprintf("%s is not used: this version does not have the adapter %s yet", k.variable, k.adapter.Name))
-			continue
-		case !formats["token"].ok(value):
-			start.Warnings = append(start.Warnings, k.variable+" is not used: its value has characters that no API key has")
+		if why := k.unusable(value); value == "" || why != "" {
+			if why != "" {
+				start.Warnings = append(start.Warnings, k.variable+" is not used: "+why)
+			}
 			continue
 		}
-		var p Provider
-		fill(&p)
-		p.Adapter, p.BaseURL = k.adapter, k.baseURL
+		p, ch := k.channel(Secret(value))
 		c.Providers[k.maker] = p
-		var ch Channel
-		fill(&ch)
-		ch.Name, ch.Provider, ch.Credential = k.maker, k.maker, Secret(value)
 		channels = append(channels, ch)
 	}
 	if len(channels) == 0 {
-		missing.Unusable = start.Warnings
-		return nil, &missing
+		return nil, &NoProviderError{Variables: usable(), Unusable: start.Warnings}
 	}
 	share(channels, catalogue)
 	var g Group

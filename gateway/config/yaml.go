@@ -125,8 +125,12 @@ func syntax(err error) *fault {
 // in block style by the columns that its entries stand in.
 func tooDeep(tokens token.Tokens) *fault {
 	flow, columns := 0, make([]int, 0, maxDepth)
-	for _, t := range tokens {
+	for i, t := range tokens {
 		switch t.Type {
+		case token.TagType:
+			if i > 0 && tokens[i-1].Type == token.TagType {
+				return &fault{t.Position.Line, t.Position.Column, "a tag after a tag"}
+			}
 		case token.SequenceStartType, token.MappingStartType:
 			flow++
 		case token.SequenceEndType, token.MappingEndType:
