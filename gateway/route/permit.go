@@ -1,6 +1,7 @@
 package route
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/interlock-gateway/interlock/gateway/failure"
@@ -152,7 +153,7 @@ func (p *Permit) Report(now time.Time, o Outcome) {
 		p.tell(now, breaker.Neutral, breaker.Neutral, blamed)
 	case effect == failure.Isolates:
 		p.tell(now, breaker.Neutral, breaker.Bad, nil)
-		r.Channel.account.isolate(o.Reason, r.Channel.Fingerprint, now)
+		r.Channel.account.isolate(cmp.Or(o.Reason, o.Class.String()), r.Channel.Fingerprint, now)
 	case effect == failure.Cools:
 		p.tell(now, breaker.Neutral, breaker.Neutral, nil)
 		r.rest(now, &o)

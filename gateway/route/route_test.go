@@ -29,9 +29,6 @@ type known map[string]*catalog.Model
 
 func (k known) Model(name string) *catalog.Model { return k[name] }
 
-// edit changes a configuration.
-type edit func(*config.Config)
-
 // channel is a channel with the defaults, serving model m.
 func channel(name string, edits ...func(*config.Channel)) config.Channel {
 	c := config.Channel{

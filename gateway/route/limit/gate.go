@@ -100,11 +100,12 @@ func (g *Gate) Load() (running, waiting int) {
 	return g.running, g.waiting
 }
 
-// Room says whether TryEnter would succeed and, if not, whether the queue has a place.
+// Room says whether TryEnter would succeed and, if not, whether the queue has a place, if only
+// for a key that has none waiting yet.
 func (g *Gate) Room() (free, place bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.waiting == 0 && g.free(), g.waiting < g.queue
+	return g.waiting == 0 && g.free(), g.waiting < g.queue || g.longest(2) != nil
 }
 
 func (g *Gate) free() bool { return g.limit == 0 || g.running < g.limit }
@@ -129,20 +130,29 @@ func (g *Gate) makeRoom(key string) bool {
 	if l := g.lines[key]; l != nil {
 		mine = l.n
 	}
-	var longest *line
-	for l, i := g.turn, 0; i < len(g.lines); l, i = l.next, i+1 {
-		if longest == nil || l.n > longest.n {
-			longest = l
-		}
-	}
-	if g.queue == 0 || longest == nil || longest.n < mine+2 {
+	l := g.longest(mine + 2)
+	if l == nil {
 		return false
 	}
-	t := longest.last
+	t := l.last
 	g.remove(t)
 	t.state = refused
 	t.tell()
 	return true
+}
+
+// longest returns the longest line if it has at least so many waiting, and there is a queue.
+func (g *Gate) longest(atLeast int) *line {
+	var longest *line
+	for l, i := g.turn, 0; i < len(g.lines); l, i = l.next, i+1 {
+		if l.n >= atLeast && (longest == nil || l.n > longest.n) {
+			longest = l
+		}
+	}
+	if g.queue == 0 {
+		return nil
+	}
+	return longest
 }
 
 // append puts t at the end of its key's line; a new line gets the last turn.

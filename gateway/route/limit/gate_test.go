@@ -75,12 +75,19 @@ func TestFullQueueIsSharedBetweenKeys(t *testing.T) {
 	}
 	require.False(t, g.Enqueue(&flood[4], "flood", time.Now()))
 	var a, b, c Ticket
+	room := func() bool {
+		free, place := g.Room()
+		require.False(t, free)
+		return place
+	}
+	require.True(t, room(), "for another key")
 	require.True(t, g.Enqueue(&a, "a", time.Now()))
 	require.Equal(t, Refused, look(&flood[3]), "the latest of the key with most waiting")
 	require.True(t, g.Enqueue(&b, "b", time.Now()))
 	require.Equal(t, Refused, look(&flood[2]))
 	require.True(t, g.Enqueue(&c, "c", time.Now()))
 	require.Equal(t, Refused, look(&flood[1]))
+	require.False(t, room())
 	require.False(t, g.Enqueue(&flood[4], "d", time.Now()), "nobody has two more than another")
 	require.Equal(t, Woken, look(&flood[0]))
 	_, waiting := g.Load()
