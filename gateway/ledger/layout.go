@@ -73,7 +73,7 @@ func (e *encoder) record(dst []byte, r *Record) ([]byte, error) {
 	}
 	e.head(start+headKey, e.wordID(r.Key), r.Key)
 	e.head(start+headRequested, e.knownID(r.RequestedModel), clip(r.RequestedModel, maxCallerText))
-	e.head(start+headAnswered, e.wordID(r.AnsweredModel), r.AnsweredModel)
+	e.head(start+headAnswered, e.modelID(r.AnsweredModel, r.Terminal == failure.Success), clip(r.AnsweredModel, maxCallerText))
 	e.head(start+headAlias, e.wordID(r.Alias), r.Alias)
 	e.head(start+headTerminal, e.enum(e.terminals(), int(r.Terminal), r.Terminal.String()), r.Terminal.String())
 	e.head(start+headGroup, e.wordID(group), group)
@@ -131,10 +131,10 @@ func (e *encoder) attempt(a *Attempt) {
 	e.word(a.Group)
 	e.word(a.Channel)
 	e.word(a.Provider)
-	e.word(a.Model)
-	e.word(a.UpstreamModel)
+	e.model(a.Model, a)
+	e.model(a.UpstreamModel, a)
 	e.word(a.Endpoint)
-	e.word(a.Contract)
+	e.model(a.Contract, a) // made of what the request asks for
 	e.word(clip(a.Reason, maxReason))
 	e.int(int64(a.Delay))
 	e.word(a.Circuit)
@@ -228,6 +228,20 @@ func (e *encoder) knownID(s string) uint32 {
 		return wordInline
 	}
 	return e.words.known(s)
+}
+
+// modelID is the number of a model's name. Where a channel serves any model, names are
+// the caller's to invent: only one that answered is learned.
+func (e *encoder) modelID(s string, answered bool) uint32 {
+	if answered {
+		return e.wordID(s)
+	}
+	return e.knownID(s)
+}
+
+func (e *encoder) model(s string, a *Attempt) {
+	s = clip(s, maxCallerText)
+	e.enumWord(e.modelID(s, a.End == failure.EndSuccess), s)
 }
 
 // word encodes outside the head: 0 absent, 1 text follows, else number + 1.

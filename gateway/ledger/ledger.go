@@ -50,15 +50,15 @@ func ParseDurability(s string) (Durability, bool) {
 
 // Options say how a ledger writes. The zero value of each but DB is usable.
 type Options struct {
-	DB         *storage.DB // opened with Sync where Durability is Sync
+	DB         *storage.DB
 	Durability Durability
-	Retention  time.Duration // requests older than this are deleted; 0: kept
-	MaxSize    int64         // bytes of the database; the oldest go when it is larger; 0: no limit
-	SpoolPath  string        // the file that takes records while storage is away; "": none
-	SpoolLimit int64         // bytes; default 1 GiB
-	QueueLimit int           // records waiting for the writer; default 16384
-	MaxWait    time.Duration // how long OpenAttempt waits for a full queue; default 10 s
-	Now        func() time.Time
+	Retention  time.Duration    // requests older than this are deleted; 0: kept
+	MaxSize    int64            // bytes of the database; the oldest go when it is larger; 0: no limit
+	SpoolPath  string           // the file that takes records while storage is away; "": none
+	SpoolLimit int64            // bytes; default 1 GiB
+	QueueLimit int              // records waiting for the writer; default 16384
+	MaxWait    time.Duration    // how long OpenAttempt waits for a full queue; default 10 s
+	Now        func() time.Time // called from several goroutines
 }
 
 const (
@@ -144,7 +144,9 @@ func Open(ctx context.Context, o Options) (*Ledger, error) {
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
 	l.background.Go(l.write)
-	l.background.Go(l.sweep)
+	if l.retention > 0 || l.maxSize > 0 {
+		l.background.Go(l.sweep)
+	}
 	return l, nil
 }
 
@@ -170,6 +172,9 @@ func (l *Ledger) Close(ctx context.Context) error {
 func (l *Ledger) Acquire() *Record {
 	r := l.records.Get().(*Record)
 	r.life = held
+	if r.row == nil {
+		r.row = new(row)
+	}
 	r.shard = &l.shards[rand.IntN(len(l.shards))]
 	return r
 }
@@ -380,7 +385,7 @@ type Status struct {
 // Status returns the ledger's condition.
 func (l *Ledger) Status() Status {
 	s := Status{
-		Queued: int(l.queued.Load()), SpoolBytes: l.spoolBytes.Load(), Refusing: l.refusing.Load(),
+		Queued: int(max(0, l.queued.Load())), SpoolBytes: l.spoolBytes.Load(), Refusing: l.refusing.Load(),
 		Written: l.written.Load(), Commits: l.commits.Load(), Failures: l.failures.Load(),
 		Misuse: l.misuse.Load(), Lost: l.lost.Load(), Deleted: l.deleted.Load(),
 	}

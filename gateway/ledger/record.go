@@ -61,7 +61,7 @@ type Record struct {
 	opened int    // attempts that were opened
 	shard  *shard // its place in the queue: one place, so that order holds
 	text   []byte // what Keep copied
-	row    row    // the writer's own
+	row    *row   // the writer's own
 }
 
 // life is where a record is between Acquire and its return to the pool. It is read and
@@ -143,7 +143,7 @@ func (r *Record) copyFrom(o *Record) {
 	r.Attempts = append(attempts, o.Attempts...)
 	r.Decisions = append(decisions, o.Decisions...)
 	r.ToolCalls = append(calls, o.ToolCalls...)
-	r.text = nil
+	r.text, r.row = nil, nil
 }
 
 // clear empties the record and keeps its memory.
@@ -151,7 +151,10 @@ func (r *Record) clear() {
 	clear(r.Attempts)
 	clear(r.Decisions)
 	clear(r.ToolCalls)
-	*r = Record{Attempts: r.Attempts[:0], Decisions: r.Decisions[:0], ToolCalls: r.ToolCalls[:0], text: r.text[:0]}
+	*r = Record{Attempts: r.Attempts[:0], Decisions: r.Decisions[:0], ToolCalls: r.ToolCalls[:0], text: r.text[:0], row: r.row}
+	if r.row != nil {
+		*r.row = row{}
+	}
 }
 
 // Attempt is one call to one channel. Offsets are counted from OpenedAt.

@@ -56,7 +56,7 @@ func (w *writer) interrupt(ctx context.Context) error {
 		entries := make([]entry, 0, len(rows))
 		for _, found := range rows {
 			r := found.rec
-			r.row = row{seq: found.seq, size: found.size, known: true}
+			r.row = &row{seq: found.seq, size: found.size, known: true}
 			interrupted(r)
 			entries = append(entries, entry{rec: r, origin: r})
 			from = found.seq + 1

@@ -162,7 +162,7 @@ func (s *spool) peek(limit int) (entries []entry, read int64, err error) {
 		if err != nil {
 			continue // whole, but not readable: a fault of the version that wrote it
 		}
-		r.row.unsure = true
+		r.row = &row{unsure: true}
 		entries = append(entries, entry{rec: r, origin: r})
 	}
 	return entries, read, nil

@@ -18,9 +18,6 @@ const (
 
 // sweep is the goroutine that deletes what is too old or too much.
 func (l *Ledger) sweep() {
-	if l.retention <= 0 && l.maxSize <= 0 {
-		return
-	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	stop := context.AfterFunc(stopped{l.stop}, cancel)

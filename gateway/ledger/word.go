@@ -9,9 +9,9 @@ import (
 )
 
 // Names of keys, models, groups, channels, classes and the like repeat in every row. Rows
-// hold a word's number; the word itself is kept once. What a caller may invent freely (an
-// unknown model's name, a correlation ID) is never made a word, so that nobody can fill
-// the table.
+// hold a word's number; the word itself is kept once. What a caller may invent freely (the
+// name of a model that never answered, a correlation ID) is not made a word, so that
+// nobody can fill the table.
 
 const (
 	wordAbsent = 0

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/interlock-gateway/interlock/gateway/failure"
@@ -132,6 +134,8 @@ func (w *writer) take() (taken int) {
 			}
 		}
 	}
+	// In the order of their rows: a B-tree that is appended to splits no pages.
+	slices.SortFunc(w.pending, func(a, b entry) int { return strings.Compare(a.rec.ID, b.rec.ID) })
 	return taken
 }
 
@@ -219,14 +223,18 @@ func (w *writer) transact(entries []entry) (err error) {
 		w.l.written.Add(uint64(len(entries)))
 		w.l.lastCommit.Store(w.l.now().UnixNano())
 	}()
-	return w.l.db.Update(context.Background(), func(tx *storage.Tx) error {
+	commit := w.l.db.Update
+	if w.l.durability == Sync { // the same where the database was opened so
+		commit = w.l.db.UpdateDurably
+	}
+	return commit(context.Background(), func(tx *storage.Tx) error {
 		if err := w.words.begin(tx); err != nil {
 			return err
 		}
 		w.texts.today = w.l.now().Unix() / 86400
 		w.enc.tx = tx
 		for _, e := range entries {
-			if err := w.put(tx, e.rec, &e.origin.row); err != nil {
+			if err := w.put(tx, e.rec, e.origin.row); err != nil {
 				return ofRecord(err)
 			}
 		}
