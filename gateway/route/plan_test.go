@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -174,7 +175,10 @@ func TestPassedNamesAreBounded(t *testing.T) {
 	table := build(setup([]config.Channel{channel("a", serving(everything()))}), s)
 	g := table.Groups()[0]
 	buffer := []byte("model-sick")
-	sick := table.Plan(nil, table.Groups(), string(buffer), PlanOptions{Now: day})[0]
+	sick := table.Plan(nil, table.Groups(), unsafe.String(&buffer[0], len(buffer)), PlanOptions{Now: day})[0]
+	copy(buffer, "another")
+	require.Equal(t, "model-sick", sick.Model)
+	require.Equal(t, "model-sick", sick.Upstream)
 	failing(t, sick, time.Now(), 3, serverError)
 	for i := range 2 * maxPassing {
 		name := fmt.Sprint("model-", i)

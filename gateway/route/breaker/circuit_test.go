@@ -174,6 +174,23 @@ func TestHalfOpenLetsOnlyProbesThrough(t *testing.T) {
 	require.Zero(t, c.row.Load())
 }
 
+// An attempt that began before the circuit opened says nothing of it after it closed: neither
+// its success nor its failure.
+func TestOutcomesOfBeforeAreStale(t *testing.T) {
+	for _, v := range []Verdict{Good, Bad} {
+		c, _ := newCircuit(defaults())
+		early, _ := c.Enter(day)
+		fail(t, c, day, 5)
+		now := day.Add(15 * time.Second)
+		succeed(t, c, now, 1)
+		fail(t, c, now, 4)
+		c.Report(early, now, v)
+		require.Equal(t, Closed, stateAt(c, now))
+		fail(t, c, now, 1)
+		require.Equal(t, Open, stateAt(c, now))
+	}
+}
+
 func TestReset(t *testing.T) {
 	c, w := newCircuit(defaults())
 	require.False(t, c.Reset(day))
