@@ -45,10 +45,13 @@ func (u *upload) read(r io.Reader, declared, limit int64, b *budget) error {
 	u.room(min(size, trusted))
 	for {
 		have := int64(len(u.bytes))
-		if declared == chunked && have > limit {
+		if have == declared {
+			return nil
+		}
+		if have > limit {
 			return errTooLarge
 		}
-		if have == int64(cap(u.bytes)) && have != declared {
+		if have == int64(cap(u.bytes)) {
 			more := max(2*have, firstRoom)
 			if declared != chunked {
 				more = min(more, declared)
@@ -57,21 +60,23 @@ func (u *upload) read(r io.Reader, declared, limit int64, b *budget) error {
 			}
 			u.room(more)
 		}
-		n, err := r.Read(u.bytes[have:cap(u.bytes)])
+		end := int64(cap(u.bytes))
+		if declared != chunked {
+			end = min(end, declared)
+		}
+		n, err := r.Read(u.bytes[have:end])
 		u.bytes = u.bytes[:have+int64(n)]
-		if err == nil {
-			continue
-		}
-		if !errors.Is(err, io.EOF) {
-			return err
-		}
 		switch have = int64(len(u.bytes)); {
-		case have < declared:
+		case err == nil, have == declared:
+		case !errors.Is(err, io.EOF):
+			return err
+		case declared != chunked:
 			return io.ErrUnexpectedEOF
 		case have > limit:
 			return errTooLarge
+		default:
+			return nil
 		}
-		return nil
 	}
 }
 

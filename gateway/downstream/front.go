@@ -105,13 +105,14 @@ func newFront(l net.Listener, g gateway, o Options) (*Front, error) {
 		return nil, err
 	}
 	f.server = &fasthttp.Server{
-		Handler:       f.serve,
-		ErrorHandler:  f.broken,
-		ExpectHandler: f.expect,
-		Logger:        quiet{o.Log},
+		HeaderReceived: f.early,
+		ExpectHandler:  f.expect,
+		Handler:        f.serve,
+		ErrorHandler:   f.broken,
+		Logger:         quiet{o.Log},
 
-		// The body is left on the wire until the handler has looked at the head: it reads
-		// the body itself, within the limits. Of a wrong key's body one byte is read.
+		// The body is left on the wire, but for one byte, until the handler has looked at
+		// the head: it reads the body itself, within the limits.
 		StreamRequestBody:  true,
 		MaxRequestBodySize: 1,
 

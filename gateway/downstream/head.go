@@ -1,6 +1,9 @@
 package downstream
 
-import "bytes"
+import (
+	"bytes"
+	"math"
+)
 
 // flaw is what is wrong with a request's head; empty = nothing. It is part of a message.
 type flaw string
@@ -18,16 +21,16 @@ const (
 // inspect looks at a head that the HTTP library has accepted for what it should have
 // refused: two readings of one message are how requests are smuggled (RFC 9112, sections 2.2,
 // 5 and 6.3). Fields is the block of header lines as it came, version the end of the request
-// line.
-func inspect(version, fields []byte) flaw {
+// line. Length is the content-length; 0 where there is none.
+func inspect(version, fields []byte) (length int64, _ flaw) {
 	if v := string(version); v != "HTTP/1.1" && v != "HTTP/1.0" {
-		return flawVersion
+		return 0, flawVersion
 	}
-	var length, coding bool
+	var sized, coded bool
 	for len(fields) > 0 {
 		end := bytes.IndexByte(fields, '\n')
 		if end < 1 || bytes.IndexByte(fields[:end], '\r') != end-1 {
-			return flawLine
+			return 0, flawLine
 		}
 		line := fields[:end-1]
 		fields = fields[end+1:]
@@ -35,26 +38,37 @@ func inspect(version, fields []byte) flaw {
 			break
 		}
 		if line[0] == ' ' || line[0] == '\t' {
-			return flawFold
+			return 0, flawFold
 		}
 		colon := tokenLength(line)
 		if colon == 0 || colon == len(line) || line[colon] != ':' {
-			return flawName
+			return 0, flawName
 		}
 		switch name, value := line[:colon], line[colon+1:]; {
 		case colon == len("content-length") && equalFold(name, "content-length"):
-			length = true
+			sized, length = true, number(bytes.Trim(value, " \t"))
 		case colon == len("transfer-encoding") && equalFold(name, "transfer-encoding"):
-			coding = true
+			coded = true
 			if !equalFold(bytes.Trim(value, " \t"), "chunked") {
-				return flawCoding
+				return 0, flawCoding
 			}
 		}
 	}
-	if length && coding {
-		return flawFraming
+	if sized && coded {
+		return 0, flawFraming
 	}
-	return ""
+	return length, ""
+}
+
+// number reads a content-length that the HTTP library has accepted.
+func number(digits []byte) (n int64) {
+	for _, c := range digits {
+		if c < '0' || c > '9' || n > math.MaxInt64/10-1 {
+			return math.MaxInt64
+		}
+		n = 10*n + int64(c-'0')
+	}
+	return n
 }
 
 // tokenLength counts the leading bytes that a header's name may hold (RFC 9110, 5.6.2).

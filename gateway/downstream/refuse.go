@@ -150,10 +150,12 @@ func (f *Front) silent(ctx *fasthttp.RequestCtx, err error) bool {
 // rescue answers 500 for a panic, which the HTTP library would let kill the process. What the
 // panic says may hold a caller's text: the log gets its type and the stack.
 func (f *Front) rescue(ctx *fasthttp.RequestCtx) {
-	v := recover()
-	if v == nil {
-		return
+	if v := recover(); v != nil {
+		f.fault(ctx, v)
 	}
+}
+
+func (f *Front) fault(ctx *fasthttp.RequestCtx, v any) {
 	f.panicked(v)
 	ctx.Response.Reset()
 	f.refuse(ctx, openai.NoEndpoint, refusing(openai.InternalError, 0, "The gateway has met a fault of its own.").closing(callerLinger))

@@ -20,7 +20,7 @@ func (f *Front) serve(ctx *fasthttp.RequestCtx) {
 	if f.draining.Load() {
 		ctx.SetConnectionClose()
 	}
-	t, caller, refused := f.admit(&ctx.Request.Header)
+	t, caller, refused := f.admit(&ctx.Request.Header, passed(&ctx.Request.Header))
 	if refused != nil {
 		f.refuse(ctx, t.endpoint, refused)
 		return
@@ -35,16 +35,40 @@ func (f *Front) serve(ctx *fasthttp.RequestCtx) {
 	}
 }
 
+// early is called with a head before any of its body is read. The HTTP library would wait for
+// a body's first byte before it calls serve; for a request that will be refused it must not,
+// so the body's length is hidden from it. Serve then finds the same refusal, and closes.
+func (f *Front) early(h *fasthttp.RequestHeader) (c fasthttp.RequestConfig) {
+	if h.ContentLength() <= 0 {
+		return c
+	}
+	pass := false
+	defer func() {
+		if v := recover(); v != nil {
+			f.panicked(v)
+		}
+		if !pass {
+			h.SetContentLength(chunked)
+		}
+	}()
+	_, _, refused := f.admit(h, false)
+	pass = refused == nil
+	return c
+}
+
+// passed says whether early has looked at a head and found nothing wrong with it.
+func passed(h *fasthttp.RequestHeader) bool { return h.ContentLength() > 0 }
+
 // expect answers "Expect: 100-continue", before the caller sends its body: 100 only for a
 // request that would be served.
 func (f *Front) expect(ctx *fasthttp.RequestCtx) (status int) {
 	defer func() {
 		if v := recover(); v != nil {
-			f.panicked(v)
+			f.fault(ctx, v)
 			status = fasthttp.StatusInternalServerError
 		}
 	}()
-	t, _, refused := f.admit(&ctx.Request.Header)
+	t, _, refused := f.admit(&ctx.Request.Header, passed(&ctx.Request.Header))
 	if refused == nil {
 		return fasthttp.StatusContinue
 	}
@@ -52,10 +76,15 @@ func (f *Front) expect(ctx *fasthttp.RequestCtx) (status int) {
 	return refused.Status
 }
 
-// admit decides on a head alone.
-func (f *Front) admit(h *fasthttp.RequestHeader) (target, *flow.Caller, *refusal) {
-	if flaw := inspect(h.Protocol(), h.RawHeaders()); flaw != "" {
-		return target{}, nil, malformed(flaw)
+// admit decides on a head alone. One that has passed is not inspected again; who sent it is
+// looked up anew.
+func (f *Front) admit(h *fasthttp.RequestHeader, passed bool) (target, *flow.Caller, *refusal) {
+	var length int64
+	if !passed {
+		var flaw flaw
+		if length, flaw = inspect(h.Protocol(), h.RawHeaders()); flaw != "" {
+			return target{}, nil, malformed(flaw)
+		}
 	}
 	t := locate(h.RequestURI())
 	if t.operation == document {
@@ -78,7 +107,7 @@ func (f *Front) admit(h *fasthttp.RequestHeader) (target, *flow.Caller, *refusal
 	if f.ending.Load() {
 		return t, nil, shuttingDown()
 	}
-	if t.operation == call && int64(h.ContentLength()) > f.options.MaxRequestBody {
+	if t.operation == call && length > f.options.MaxRequestBody {
 		return t, nil, tooLarge(f.options.MaxRequestBody)
 	}
 	return t, caller, nil
