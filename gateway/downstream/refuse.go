@@ -20,7 +20,7 @@ import (
 // How much of a refused body is read on before the connection is closed. A stranger gets
 // little; a caller with a key who sends too much should see why.
 var (
-	strangerLinger = linger{bytes: 256 << 10, time: time.Second}
+	strangerLinger = linger{bytes: 1 << 20, time: time.Second}
 	callerLinger   = linger{bytes: 64 << 20, time: 5 * time.Second}
 )
 
@@ -77,6 +77,9 @@ func (f *Front) refuse(ctx *fasthttp.RequestCtx, e openai.Endpoint, r *refusal) 
 	ctx.Response.SetStatusCode(r.Status)
 	h.SetContentType(jsonType)
 	h.Set(requestIDHeader, r.RequestID)
+	if theirs := ctx.Request.Header.Peek(requestIDHeader); correlates(theirs) {
+		h.SetBytesV("interlock-correlation-id", theirs)
+	}
 	h.Set("x-should-retry", strconv.FormatBool(r.ShouldRetry))
 	if r.HasRetryAfter {
 		h.Set("retry-after", strconv.FormatInt(openai.RetryAfterSeconds(r.RetryAfter), 10))
@@ -96,6 +99,16 @@ func (f *Front) refuse(ctx *fasthttp.RequestCtx, e openai.Endpoint, r *refusal) 
 		}
 		leaveUnread(ctx, r.linger)
 	}
+}
+
+// correlates says whether a caller's own request ID can be given back.
+func correlates(id []byte) bool {
+	for _, c := range id {
+		if c < 0x20 || c > 0x7e {
+			return false
+		}
+	}
+	return len(id) > 0 && len(id) <= 128
 }
 
 // leaveUnread closes the connection after the answer, in a way that lets the caller see it.
