@@ -97,6 +97,21 @@ func TestUploadTrustsNoLength(t *testing.T) {
 	require.LessOrEqual(t, cap(u.bytes), trusted)
 }
 
+// TestUploadKeepsLittle: a pooled buffer never is a large one.
+func TestUploadKeepsLittle(t *testing.T) {
+	for size, kept := range map[int64]bool{keptBody: true, keptBody + 1: false} {
+		u := &upload{}
+		require.NoError(t, u.read(io.LimitReader(zeros{}, size), size, size, &budget{}))
+		require.Len(t, u.bytes, int(size))
+		u.release()
+		require.Equal(t, kept, cap(u.bytes) > 0)
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+
 // TestLargeBodiesAreReleased: idle connections do not keep what they once carried.
 func TestLargeBodiesAreReleased(t *testing.T) {
 	d := newDouble()

@@ -96,6 +96,38 @@ func TestHalfClose(t *testing.T) {
 	}
 }
 
+// TestLeavingEndsAWrite: a caller that leaves without reading does not hold the stream until
+// the write's own clock.
+func TestLeavingEndsAWrite(t *testing.T) {
+	d := newDouble()
+	d.run = streamReply
+	stuck, result := make(chan struct{}, 64), make(chan error, 1)
+	d.pump = func(x *script, w io.Writer) error {
+		chunk := strings.Repeat("x", 1<<20)
+		for {
+			timer := time.AfterFunc(200*time.Millisecond, func() { stuck <- struct{}{} })
+			_, err := io.WriteString(w, chunk)
+			timer.Stop()
+			if err != nil {
+				result <- err
+				return err
+			}
+		}
+	}
+	s := open(t, d, Options{WriteStall: time.Hour})
+	conn := s.dial(t)
+	_, err := io.WriteString(conn, post(chat, "{}"))
+	require.NoError(t, err)
+	<-stuck
+	require.NoError(t, conn.CloseWrite())
+	select {
+	case err := <-result:
+		require.Error(t, err)
+	case <-time.After(soon):
+		require.Fail(t, "the write still waits")
+	}
+}
+
 // TestKeptHalfCloseStillResets: with half-close kept, a reset counts.
 func TestKeptHalfCloseStillResets(t *testing.T) {
 	d := newDouble()
