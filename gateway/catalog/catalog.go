@@ -140,3 +140,12 @@ func (c *Catalog) channels(k *config.Key, visit func(*config.Channel)) {
 		}
 	}
 }
+
+// Names lists every model of which anything is known, in no order.
+func (c *Catalog) Names() []string {
+	names := make([]string, 0, len(c.models))
+	for n := range c.models {
+		names = append(names, n)
+	}
+	return names
+}

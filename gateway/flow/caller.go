@@ -4,6 +4,7 @@ import (
 	"math"
 	"strconv"
 	"time"
+	"unsafe"
 
 	"github.com/interlock-gateway/interlock/gateway/openai"
 	"github.com/interlock-gateway/interlock/gateway/policy"
@@ -169,4 +170,13 @@ func trim(b []byte) []byte {
 		b = b[:len(b)-1]
 	}
 	return b
+}
+
+// bytesAsString views bytes as a string without copying: only for look-ups and for values
+// that outlive their use no longer than the bytes.
+func bytesAsString(b []byte) string {
+	if len(b) == 0 {
+		return ""
+	}
+	return unsafe.String(&b[0], len(b))
 }

@@ -39,17 +39,22 @@ type Candidate struct {
 
 // Substitute holds what interlock 6 demands of another model.
 type Substitute struct {
-	Listed      bool // the alias lists it
-	Meets       bool // the alias's whole `requires`, and the contract
-	Priced      bool // under its price ceiling
-	AboveGate   bool // not below a quality gate
-	Approved    bool // by the policy
-	Discloses   bool // the answer will say so
-	LargerModel bool // its context window is larger than the requested model's
+	Listed    bool // the alias lists it
+	Meets     bool // the alias's whole `requires`, and the contract
+	Priced    bool // under its price ceiling
+	AboveGate bool // not below a quality gate
+	Approved  bool // by the policy
+	Refused   bool // by the policy, in this request: no time is kept for it
+	Discloses bool // the answer will say so
 }
 
 func (s Substitute) admissible() bool {
 	return s.Listed && s.Meets && s.Priced && s.AboveGate && s.Approved && s.Discloses
+}
+
+// possible reports whether the policy may still approve it: reason enough to keep time.
+func (s Substitute) possible() bool {
+	return s.Listed && s.Meets && s.Priced && s.AboveGate && s.Discloses && !s.Refused
 }
 
 // equal reports whether the candidate serves the requested model under the same contract.
@@ -61,4 +66,5 @@ type Causes uint8
 // With returns the set with c in it.
 func (s Causes) With(c failure.Cause) Causes { return s | 1<<c }
 
-func (s Causes) has(c failure.Cause) bool { return s&(1<<c) != 0 }
+// Has reports whether c is in the set.
+func (s Causes) Has(c failure.Cause) bool { return s&(1<<c) != 0 }

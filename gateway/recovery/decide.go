@@ -38,9 +38,6 @@ func (m *Machine) Open(now time.Time, cands []Candidate) Options {
 			}
 		case m.opens(failure.ModelSubstitution, c, now):
 			o.Substitutes++
-			if c.Substitute.LargerModel {
-				o.LargerSubstitutes++
-			}
 		}
 	}
 	return o

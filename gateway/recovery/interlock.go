@@ -160,7 +160,7 @@ func (m *Machine) approvedSubstitution(p *proposal) bool {
 }
 
 func (m *Machine) switchedOn(p *proposal) bool {
-	if p.cause != failure.Initial && m.off.has(p.cause) || p.to.Off.has(p.cause) {
+	if p.cause != failure.Initial && m.off.Has(p.cause) || p.to.Off.Has(p.cause) {
 		return false
 	}
 	switch p.to.State {

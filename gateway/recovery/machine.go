@@ -44,7 +44,6 @@ type Options struct {
 	SameContract         int // untried routes of the same model
 	SameContractVerified int // … verified for this request's schema
 	Substitutes          int // approved ones, untried
-	LargerSubstitutes    int // … with a larger context window than the requested model
 	AttemptsLeft         int
 	TimeLeft             time.Duration // until the deadline; a day where there is none
 	RetryAfterFits       bool
@@ -97,6 +96,17 @@ func (m *Machine) OnRoute(route uint16) int { return m.onRoute(route) }
 
 // OnGroup returns the number of attempts started in a group.
 func (m *Machine) OnGroup(group uint16) int { return m.onGroup(group) }
+
+// SubstitutionDenied reports whether the caller, or admission, forbade another model.
+func (m *Machine) SubstitutionDenied() bool { return m.limits.SubstitutionDenied }
+
+// Check takes the last look without counting: it reports the interlock that an attempt
+// begun now would break, given that its record can be opened and a probe permit be had.
+func (m *Machine) Check(now time.Time, cause failure.Cause, c *Candidate) Interlock {
+	sure := *c
+	sure.Recorded, sure.Permit = true, true
+	return m.broken(&proposal{cause: cause, to: &sure, now: now, at: now, begin: true})
+}
 
 // Deadline returns the request's deadline, zero if none.
 func (m *Machine) Deadline() time.Time { return m.limits.Deadline }
@@ -173,7 +183,7 @@ func (m *Machine) Close(now time.Time, f Failure) bool {
 
 // AttemptDeadline returns when the running attempt has to end if it has no output by then, and
 // whether that is the reserve rather than the deadline itself. The reserve is kept while an
-// untried equal route or an admissible substitute is left.
+// untried equal route, or a substitute that the policy may still approve, is left.
 func (m *Machine) AttemptDeadline(cands []Candidate) (end time.Time, reserve bool) {
 	end = m.limits.Deadline
 	if end.IsZero() || m.reserve() == 0 || !m.others(cands) {
@@ -185,7 +195,8 @@ func (m *Machine) AttemptDeadline(cands []Candidate) (end time.Time, reserve boo
 	return end.Add(-m.reserve()), true
 }
 
-// others reports whether an untried usable equal route or substitute is left.
+// others reports whether an untried usable equal route, or a substitute that the policy may
+// still approve, is left.
 func (m *Machine) others(cands []Candidate) bool {
 	for i := range cands {
 		c := &cands[i]
@@ -198,7 +209,7 @@ func (m *Machine) others(cands []Candidate) bool {
 		if c.Model == 0 && c.equal() {
 			return true
 		}
-		if c.Model != 0 && !m.limits.SubstitutionDenied && c.Substitute.admissible() {
+		if c.Model != 0 && !m.limits.SubstitutionDenied && c.Substitute.possible() {
 			return true
 		}
 	}

@@ -68,7 +68,7 @@ func newWorld(src source, r *rules) *world {
 			Mapped: chance(src, 8), OffContract: chance(src, 8), Verified: chance(src, 50),
 			Substitute: Substitute{
 				Listed: chance(src, 85), Meets: chance(src, 85), Priced: chance(src, 85),
-				AboveGate: chance(src, 85), Approved: chance(src, 80), Discloses: chance(src, 90),
+				AboveGate: chance(src, 85), Approved: chance(src, 80), Refused: chance(src, 20), Discloses: chance(src, 90),
 			},
 		})
 	}
@@ -239,7 +239,7 @@ func (w *world) judge(cause failure.Cause, c *Candidate) error {
 		return fmt.Errorf("denial: a gateway denial was overruled")
 	case w.sideEffect:
 		return fmt.Errorf("side_effect: a tool execution has no known end")
-	case c.State == Unusable || c.State == Cooling || cause != failure.Initial && (w.off|c.Off).has(cause):
+	case c.State == Unusable || c.State == Cooling || cause != failure.Initial && (w.off|c.Off).Has(cause):
 		return fmt.Errorf("switched_off: state %d, off %b", c.State, w.off|c.Off)
 	case c.State == HalfOpen && (cause == failure.SameRouteRetry || !c.Permit):
 		return fmt.Errorf("switched_off: half-open without a probe permit")
@@ -283,7 +283,7 @@ func (w *world) others() bool {
 	for _, c := range w.cands {
 		s := c.Substitute
 		fit := c.Model == 0 && !c.Mapped && !c.OffContract || c.Model != 0 && !w.limits.SubstitutionDenied &&
-			s.Listed && s.Meets && s.Priced && s.AboveGate && s.Approved && s.Discloses
+			s.Listed && s.Meets && s.Priced && s.AboveGate && !s.Refused && s.Discloses
 		if fit && w.byRoute[c.Route] == 0 && (c.State == Ready || c.State == HalfOpen) &&
 			w.byGroup[c.Group] < w.limits.MaxPerGroup {
 			return true
