@@ -352,6 +352,7 @@ func (x *Exchange) pass() (event, bool) {
 		return 0, false
 	}
 	x.commit()
+	a.permit.Answering(x.g.now())
 	return output, true
 }
 

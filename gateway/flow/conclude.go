@@ -33,8 +33,6 @@ func (x *Exchange) verdictOnRequest() (failure.Terminal, *openai.Error) {
 		return failure.Partial, x.partial()
 	case x.sig.ending():
 		return failure.PolicyStop, openai.NewError(openai.GatewayShutdown, "The gateway is shutting down.")
-	case x.denied != nil:
-		return failure.PolicyStop, x.denied
 	case x.m.Made() == 0:
 		return x.neverTried()
 	default:

@@ -124,6 +124,7 @@ func (x *Exchange) choose(now time.Time) {
 		return
 	}
 	x.refresh(now)
+	x.preferFree()
 	if !x.decided {
 		x.step, x.why = x.m.First(now, x.cands), "initial"
 		if !x.step.Go && x.step.Interlock == recovery.NoInterlock {

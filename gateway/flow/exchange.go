@@ -68,7 +68,6 @@ type Exchange struct {
 	failure  *openai.Error  // how the request ends
 
 	// why it could not go on
-	denied                                   *openai.Error
 	changed                                  <-chan struct{} // closed when a switch changes after the latest refresh
 	ranOut, timeUp, unavailable, actionSpent bool
 	callersClock                             bool // the deadline is the caller's own
@@ -110,7 +109,8 @@ func (g *Gateway) Begin(c *Caller, e openai.Endpoint, h Head, body []byte, recei
 func (x *Exchange) PeerGone() { x.sig.peerGone(x.g.now()) }
 
 // Run drives the request until there is something to write and returns it. It blocks; it is
-// called once, from the goroutine that owns the connection.
+// called once, from the goroutine that owns the connection. It returns nil where the caller has
+// left.
 func (x *Exchange) Run() *Reply {
 	if e := x.admit(); e != nil {
 		return x.deny(e)
@@ -119,6 +119,9 @@ func (x *Exchange) Run() *Reply {
 	case beat, output, finished:
 		return x.open(ev)
 	default:
+		if x.terminal == failure.CallerLeft {
+			return nil // nobody is there to answer
+		}
 		return x.answer()
 	}
 }
@@ -150,7 +153,7 @@ func (x *Exchange) reset() {
 	x.off, x.stage, x.step, x.why, x.ask = 0, choosing, recovery.Step{}, "", policy.Replay{}
 	x.decided, x.refusals, x.last, x.until, x.failure = false, 0, lastFailure{}, time.Time{}, nil
 	x.changed = nil
-	x.denied, x.ranOut, x.timeUp, x.unavailable, x.actionSpent = nil, false, false, false, false
+	x.ranOut, x.timeUp, x.unavailable, x.actionSpent = false, false, false, false
 	x.callersClock, x.committed, x.heartbeat = false, nothingCommitted, time.Time{}
 	x.reply = Reply{Header: x.reply.Header[:0]}
 	x.spent, x.passed, x.due, x.done, x.settled, x.terminal = 0, 0, false, false, false, failure.Running
