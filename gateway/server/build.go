@@ -1,0 +1,92 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/interlock-gateway/interlock/gateway/adapter"
+	"github.com/interlock-gateway/interlock/gateway/catalog"
+	"github.com/interlock-gateway/interlock/gateway/config"
+	"github.com/interlock-gateway/interlock/gateway/flow"
+	"github.com/interlock-gateway/interlock/gateway/key"
+	"github.com/interlock-gateway/interlock/gateway/policy"
+	"github.com/interlock-gateway/interlock/gateway/route"
+	"github.com/interlock-gateway/interlock/gateway/telemetry"
+)
+
+// load reads the configuration and what the catalogue says of it.
+func load(o Options) (*config.Config, *catalog.Catalog, []string, error) {
+	if o.Path == "" {
+		return o.Config, catalog.New(o.Config), nil, nil
+	}
+	cat, r := catalog.Load(o.Path, o.Env)
+	if err := r.Err(); err != nil {
+		return nil, nil, r.Files, err
+	}
+	return r.Config, cat, r.Files, nil
+}
+
+// build makes a generation from a configuration and a policy (nil = the one that the
+// configuration names) and swaps it in. On an error nothing has changed.
+func (s *Server) build(ctx context.Context, cfg *config.Config, cat *catalog.Catalog, rev *policy.Revision) error {
+	s.building.Lock()
+	defer s.building.Unlock()
+	src := source(cfg)
+	if rev == nil {
+		var err error
+		if rev, err = policy.Load(ctx, src, policyOptions(cfg)); err != nil {
+			s.policy.failed(err)
+			return fmt.Errorf("policy: %w", err)
+		}
+	}
+	stored, err := s.db.Keys(ctx)
+	if err != nil {
+		return fmt.Errorf("keys: %w", err)
+	}
+	keys, err := key.NewTable(cfg.Keys, stored)
+	if err != nil {
+		s.log.Warn("a key made at run time cannot be used", "error", err.Error())
+	}
+	table := route.Build(cfg, cat, s.state)
+	pools, err := s.pools.of(cfg, table)
+	if err != nil {
+		return err
+	}
+	native := adapter.NewOpenAI(int(cfg.Stream.MaxEvent), time.Now)
+	g, err := s.gateway.Build(flow.Parts{
+		Number: s.number + 1, Config: cfg, Catalog: cat, Policy: rev, Table: table, Keys: keys,
+		Adapter: func(config.Provider) adapter.Adapter { return native }, Pool: pools.pool,
+	})
+	if err != nil {
+		pools.forget()
+		return err
+	}
+	s.number++
+	s.metrics.Allow(names(cfg, cat, keys))
+	table.Activate(time.Now())
+	s.gateway.Use(g)
+	s.pools.swap(pools)
+	s.policy.active(s, src, policyOptions(cfg), rev)
+	return nil
+}
+
+func names(cfg *config.Config, cat *catalog.Catalog, keys *key.Table) telemetry.Names {
+	n := telemetry.Names{Models: cat.Names()}
+	for _, g := range cfg.Groups {
+		for _, c := range g.Channels {
+			for m := range c.Models.Models {
+				n.Models = append(n.Models, m)
+			}
+		}
+	}
+	for a := range cfg.Aliases {
+		n.Models, n.Aliases = append(n.Models, a), append(n.Aliases, a)
+	}
+	for _, k := range keys.All() {
+		if k.ID == "" {
+			n.Keys = append(n.Keys, k.Name)
+		}
+	}
+	return n
+}
