@@ -14,6 +14,7 @@ import (
 	"github.com/interlock-gateway/interlock/gateway/recovery"
 	"github.com/interlock-gateway/interlock/gateway/route"
 	"github.com/interlock-gateway/interlock/gateway/route/limit"
+	"github.com/interlock-gateway/interlock/gateway/telemetry"
 	"github.com/interlock-gateway/interlock/gateway/upstream"
 )
 
@@ -25,6 +26,8 @@ type Parts struct {
 	Policy  *policy.Revision
 	Table   *route.Table
 	Keys    *key.Table
+	// DecisionLogs get every policy decision, beside the ledger.
+	DecisionLogs []*telemetry.Log
 	// Adapter and Pool give what a channel of a provider that is served needs.
 	Adapter func(config.Provider) adapter.Adapter
 	Pool    func(*route.Channel) *upstream.Pool
@@ -35,7 +38,7 @@ func (gw *Gateway) Build(p Parts) (*Generation, error) {
 	g := &Generation{
 		Number: p.Number, Config: p.Config, Catalog: p.Catalog, Policy: p.Policy, Table: p.Table, Keys: p.Keys,
 		callers: map[*key.Key]*Caller{}, links: map[*route.Channel]*Link{}, budgets: map[string]*Budget{},
-		aliases: map[string]*Alias{}, offers: map[string]*offer{}, names: map[string]string{},
+		aliases: map[string]*Alias{}, offers: map[string]*offer{}, names: map[string]string{}, decisionLogs: p.DecisionLogs,
 		stream: streaming{
 			heartbeat: p.Config.Stream.Heartbeat,
 			drain:     p.Config.Stream.AfterDisconnect == config.DisconnectDrain,

@@ -84,6 +84,8 @@ type Generation struct {
 	names   map[string]string // every served and catalogued model's name, by itself
 	offers  map[string]*offer // catalogued and served models; others share unknownOffer
 	stream  streaming
+	// decisionLogs get every policy decision, beside the ledger.
+	decisionLogs []*telemetry.Log
 }
 
 type streaming struct {

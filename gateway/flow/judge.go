@@ -10,6 +10,7 @@ import (
 	"github.com/interlock-gateway/interlock/gateway/openai"
 	"github.com/interlock-gateway/interlock/gateway/policy"
 	"github.com/interlock-gateway/interlock/gateway/recovery"
+	"github.com/interlock-gateway/interlock/gateway/telemetry"
 	"github.com/interlock-gateway/interlock/gateway/upstream"
 )
 
@@ -244,6 +245,12 @@ func (x *Exchange) note(p policy.Point, attempt int, verdict, reason string, m *
 	x.rec.Decisions = append(x.rec.Decisions, ledger.Decision{
 		Attempt: attempt, Point: p.String(), Input: m.Record.Input, Output: m.Record.Output, Revision: m.Record.Revision,
 	})
+	for _, log := range x.gen.decisionLogs {
+		log.Decision(&telemetry.DecisionLine{
+			RequestID: x.id, Attempt: attempt, Point: p.String(), Revision: m.Record.Revision,
+			Input: m.Record.Input, Output: m.Record.Output, Cached: m.Cached,
+		})
+	}
 	if m.Err != nil {
 		x.g.log.Warn("policy decision failed closed", "request_id", x.id, "point", p.String(), "error", m.Err.Error())
 	}

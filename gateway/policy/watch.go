@@ -138,8 +138,27 @@ func (w *Watcher) look(ctx context.Context) {
 	}
 	if err != nil {
 		r = nil
+		if !w.stays(ctx) {
+			return
+		}
 	}
 	w.changed(r, err)
+}
+
+// stays reports whether a refused content is more than a file caught half written: whether
+// it is still there a moment later. What has come in its place is looked at next.
+func (w *Watcher) stays(ctx context.Context) bool {
+	stamp := w.stamp
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(settleLimit / 2):
+	}
+	if w.src.stampOf() == stamp {
+		return true
+	}
+	w.look(ctx)
+	return false
 }
 
 // read reads the bundle as it is at one moment: what changes meanwhile is read again.

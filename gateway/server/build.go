@@ -53,10 +53,16 @@ func (s *Server) build(ctx context.Context, cfg *config.Config, cat *catalog.Cat
 	if err != nil {
 		return err
 	}
+	decisions, err := s.decisions.of(s, cfg)
+	if err != nil {
+		pools.forget()
+		return err
+	}
 	native := adapter.NewOpenAI(int(cfg.Stream.MaxEvent), time.Now)
 	g, err := s.gateway.Build(flow.Parts{
 		Number: s.number + 1, Config: cfg, Catalog: cat, Policy: rev, Table: table, Keys: keys,
 		Adapter: func(config.Provider) adapter.Adapter { return native }, Pool: pools.pool,
+		DecisionLogs: decisions,
 	})
 	if err != nil {
 		pools.forget()

@@ -53,12 +53,13 @@ type Server struct {
 	admin   *admin.Server
 	adminAt net.Listener
 
-	building sync.Mutex // one generation is built at a time
-	number   uint64
-	pools    *pools
-	policy   policyState
-	watcher  *config.Watcher
-	files    []string
+	building  sync.Mutex // one generation is built at a time
+	number    uint64
+	pools     *pools
+	policy    policyState
+	decisions decisionFiles
+	watcher   *config.Watcher
+	files     []string
 
 	ready, draining atomic.Bool
 	stop            context.CancelFunc // ends policy evaluations and watchers
@@ -274,6 +275,7 @@ func (s *Server) close(ctx context.Context) (err error) {
 		if s.db != nil {
 			err = errors.Join(err, s.db.Close())
 		}
+		err = errors.Join(err, s.decisions.close())
 		if s.ownLog {
 			err = errors.Join(err, s.log.Close())
 		}
