@@ -38,7 +38,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.AddCommand(
-		newServeCommand(), newCheckCommand(), newConfigCommand(),
+		newServeCommand(), newCheckCommand(), newConfigCommand(), newDemoCommand(),
 	)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
