@@ -84,7 +84,7 @@ func serve(t *testing.T, secure bool, handle func(c *peerConn)) *peer {
 				if secure {
 					c.Conn = tls.Server(raw, &tls.Config{Certificates: []tls.Certificate{authority().server}})
 				}
-				c.br = bufio.NewReader(c.Conn)
+				c.init()
 				handle(c)
 			}()
 		}
@@ -127,6 +127,8 @@ func (p *peer) pool(change ...func(*Options)) *Pool {
 	p.t.Cleanup(pool.Close)
 	return pool
 }
+
+func (c *peerConn) init() { c.br = bufio.NewReader(c.Conn) }
 
 // request reads one whole request; ok is false when the connection ended.
 func (c *peerConn) request() (r *http.Request, body []byte, ok bool) {
