@@ -119,6 +119,9 @@ func (s *Stream) readCall(choice int, p *piece) bool {
 		k = s.calls.add(choice)
 		k.index, k.slot, k.custom = index, p.index, p.custom
 	}
+	if k.blank() && k.slot == noSlot {
+		k.slot = p.index
+	}
 	setOnce(&k.id, p.id, false)
 	setOnce(&k.name, p.name, false)
 	k.argue(p.arguments)
@@ -167,8 +170,9 @@ func (s *Stream) readFunctionCall(c *chunk, choice int, r *jsonx.Reader) {
 			c.outOfRange = true
 			return
 		}
+		index := s.calls.next(choice)
 		k = s.calls.add(choice)
-		k.index = s.calls.next(choice)
+		k.index = index
 	}
 	setOnce(&k.name, p.name, false)
 	k.argue(p.arguments)

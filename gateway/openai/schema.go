@@ -22,9 +22,9 @@ const (
 	maxInPlace   = 1000      // subschemas that apply others to the same value: $ref, allOf …
 	maxNesting   = 20_000    // how deep a validation may recurse: those, for each level of the value
 	maxInstance  = 8 << 20   // bytes of what is validated
-	maxSteps     = 200_000   // subschemas that one validation may apply, and elements it may visit
+	maxSteps     = 200_000   // what one validation may do: subschemas applied, elements visited, text matched
 	maxPattern   = 1 << 10   // bytes of a regular expression
-	maxRepeat    = 10_000    // its size, repetitions unrolled
+	maxRepeat    = 2_000     // its size, repetitions unrolled
 	maxExponent  = 400       // of a number: 1e999999999 would be computed with all its digits
 )
 
@@ -59,6 +59,7 @@ type schema struct {
 	mu       sync.Mutex
 	compiled *jsonschema.Schema
 	inPlace  int
+	leafCost int // what it costs at most to hold one element against one subschema
 	steps    int
 }
 
@@ -106,12 +107,9 @@ func (s *schema) validate(value any) (detail string, result verdict) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer func() {
-		switch p := recover().(type) {
-		case nil:
-		case tooCostly:
+		// tooCostly, or a fault of the library's on what a stranger wrote.
+		if recover() != nil {
 			detail, result = "", unknown
-		default:
-			panic(p)
 		}
 	}()
 	s.steps = 0
@@ -133,20 +131,17 @@ func place(e *jsonschema.ValidationError) string {
 		e = e.Causes[0]
 	}
 	keyword := strings.Join(e.ErrorKind.KeywordPath(), "/")
-	if keyword == "" {
+	switch keyword {
+	case "":
 		keyword = "schema"
+	case "format": // see count
+		keyword = "enum"
 	}
 	return fmt.Sprintf("%s at depth %d", keyword, len(e.InstanceLocation))
 }
 
-// step counts one application of a subschema to a value.
-func (s *schema) step(weight int, value any) {
-	switch v := value.(type) {
-	case map[string]any:
-		weight += len(v)
-	case []any:
-		weight += len(v)
-	}
+// step counts work, and gives up when it is too much.
+func (s *schema) step(weight int) {
 	if s.steps += weight; s.steps > maxSteps {
 		panic(tooCostly{})
 	}
@@ -165,9 +160,14 @@ func (s *schema) compile(raw []byte) {
 	if err != nil {
 		return
 	}
+	defer func() {
+		if recover() != nil { // a fault of the library's on what a stranger wrote
+			s.compiled = nil
+		}
+	}()
 	c := jsonschema.NewCompiler()
 	c.UseLoader(noLoader{})
-	c.UseRegexpEngine(boundedRegexp)
+	c.UseRegexpEngine(s.boundedRegexp)
 	c.DefaultDraft(jsonschema.Draft2020)
 	var all []*jsonschema.Schema
 	c.RegisterVocabulary(&jsonschema.Vocabulary{
@@ -196,21 +196,61 @@ func (s *schema) compile(raw []byte) {
 // count makes every application of a subschema a step, and says whether it applies others to the
 // same value. The library offers no hook that is called before a schema's own subschemas are; the
 // check of a format is, and any schema may have one. Formats themselves are not checked: drafts
-// from 2019 on do not, unless told.
+// from 2019 on do not, unless told. The library looks through an enumeration before, and one value
+// after the other: where all are text, that becomes a look-up behind the step.
 func (s *schema) count(sub *jsonschema.Schema) (inPlace int) {
-	weight := 1 + len(sub.AllOf) + len(sub.AnyOf) + len(sub.OneOf) + len(sub.PatternProperties)
-	if weight > 1 || sub.Ref != nil || sub.RecursiveRef != nil || sub.DynamicRef != nil ||
+	branches := len(sub.AllOf) + len(sub.AnyOf) + len(sub.OneOf)
+	if branches > 0 || sub.Ref != nil || sub.RecursiveRef != nil || sub.DynamicRef != nil ||
 		sub.Not != nil || sub.If != nil || len(sub.DependentSchemas) > 0 || len(sub.Dependencies) > 0 {
 		inPlace = 1
 	}
+	weight := 1 + branches + len(sub.Required)/8
+	each := 1 + len(sub.PatternProperties)
+	unique := sub.UniqueItems
+	words := textEnumeration(sub)
 	if sub.Enum != nil {
-		weight += len(sub.Enum.Values)
+		s.leafCost = max(s.leafCost, len(sub.Enum.Values)/8)
 	}
 	sub.Format = &jsonschema.Format{Name: "step", Validate: func(value any) error {
-		s.step(weight, value)
+		switch v := value.(type) {
+		case map[string]any:
+			s.step(weight + len(v)*(each+s.leafCost))
+		case []any:
+			s.step(weight + len(v)*(each+s.leafCost))
+			if unique {
+				s.step(len(v) * len(v) / 100)
+			}
+		default:
+			s.step(weight)
+		}
+		if words == nil {
+			return nil
+		}
+		if text, ok := value.(string); !ok || !words[text] {
+			return errNotListed
+		}
 		return nil
 	}}
 	return inPlace
+}
+
+var errNotListed = errors.New("not one of the enumeration")
+
+// textEnumeration takes an enumeration out of a schema where all its values are text.
+func textEnumeration(sub *jsonschema.Schema) map[string]bool {
+	if sub.Enum == nil || len(sub.Enum.Values) == 0 {
+		return nil
+	}
+	words := make(map[string]bool, len(sub.Enum.Values))
+	for _, v := range sub.Enum.Values {
+		text, ok := v.(string)
+		if !ok {
+			return nil
+		}
+		words[text] = true
+	}
+	sub.Enum = nil
+	return words
 }
 
 // noLoader refuses to load what a schema refers to.
@@ -222,8 +262,9 @@ func (noLoader) Load(string) (any, error) { return nil, errNoLoading }
 
 var errPattern = errors.New("the pattern is too large")
 
-// boundedRegexp compiles a pattern that is not too large once its repetitions are unrolled.
-func boundedRegexp(pattern string) (jsonschema.Regexp, error) {
+// boundedRegexp compiles a pattern that is not too large once its repetitions are unrolled, such
+// that matching it counts as work.
+func (s *schema) boundedRegexp(pattern string) (jsonschema.Regexp, error) {
 	if len(pattern) > maxPattern {
 		return nil, errPattern
 	}
@@ -231,10 +272,28 @@ func boundedRegexp(pattern string) (jsonschema.Regexp, error) {
 	if err != nil {
 		return nil, err
 	}
-	if unrolled(tree) > maxRepeat {
+	size := unrolled(tree)
+	if size > maxRepeat {
 		return nil, errPattern
 	}
-	return regexp.Compile(pattern)
+	re, err := regexp.Compile(pattern)
+	if err != nil {
+		return nil, err
+	}
+	return countedRegexp{re, s, size}, nil
+}
+
+// countedRegexp is a pattern of a schema.
+type countedRegexp struct {
+	*regexp.Regexp
+	schema *schema
+	size   int
+}
+
+// MatchString takes time in proportion to the text and the size of the pattern.
+func (r countedRegexp) MatchString(text string) bool {
+	r.schema.step(1 + len(text)*r.size/200)
+	return r.Regexp.MatchString(text)
 }
 
 // unrolled is about how many instructions a pattern compiles to.

@@ -75,6 +75,9 @@ func (c *calls) add(choice int) *call {
 	return k
 }
 
+// blank says that nothing is known of the call yet.
+func (k *call) blank() bool { return k.id == "" && k.name == "" && len(k.arguments) == 0 }
+
 // next is the lowest index above all of a choice's calls.
 func (c calls) next(choice int) int {
 	n := 0
@@ -111,7 +114,7 @@ func (c calls) find(choice int, slot int64, id []byte, named bool) *call {
 		if len(id) > 0 && k.id == string(id) {
 			return k
 		}
-		if slot != noSlot && k.slot == slot {
+		if slot != noSlot && (k.slot == slot || k.slot == noSlot && k.blank()) {
 			under = k
 		}
 		last = k
@@ -123,7 +126,7 @@ func (c calls) find(choice int, slot int64, id []byte, named bool) *call {
 	case under == nil:
 		return nil
 	case len(id) > 0 && (named || slot == noSlot):
-		if under.id == "" && under.name == "" && len(under.arguments) == 0 {
+		if under.blank() {
 			return under
 		}
 		return nil

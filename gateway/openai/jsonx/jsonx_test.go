@@ -204,6 +204,11 @@ func TestPatch(t *testing.T) {
 	p.ReplaceInt(12, 13, 7)
 	require.Equal(t, `{"first":0,"second":1,"a":"q\"","b":[7],"c":{"x":1,"y":2}}`, string(p.Append(nil, doc)))
 
+	p.Reset()
+	p.RemoveMember(doc, 1, 1, 6)
+	p.InsertMember(doc, 0, "x", []byte("1"))
+	require.Equal(t, `{"x":1,"b":[2],"c":{}}`, string(p.Append(nil, doc)))
+
 	for _, c := range []struct{ doc, member, want string }{
 		{`{"a":1, "u":2 , "b":3}`, `"u":2`, `{"a":1, "b":3}`},
 		{`{"a":1 , "u":2 }`, `"u":2`, `{"a":1 }`},

@@ -92,10 +92,15 @@ func (p *Patch) add(from, to, textFrom int) {
 	e := edit{from, to, textFrom, len(p.text)}
 	i := len(p.edits)
 	p.edits = append(p.edits, e)
-	for ; i > 0 && p.edits[i-1].from > from; i-- {
+	for ; i > 0 && p.edits[i-1].behind(e); i-- {
 		p.edits[i] = p.edits[i-1]
 	}
 	p.edits[i] = e
+}
+
+// behind says whether e applies behind f: insertions come before what is replaced at their place.
+func (e edit) behind(f edit) bool {
+	return e.from > f.from || e.from == f.from && f.to == f.from && e.to > e.from
 }
 
 // Append appends b with the edits made.
