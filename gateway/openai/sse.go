@@ -266,13 +266,12 @@ func AppendEvent(dst []byte, name string, data []byte) []byte {
 	return append(dst, '\n', '\n')
 }
 
-// appendEdited appends ev with its data patched. What else the block holds stays when it is plain.
+// appendEdited appends ev with its data patched. What else the block holds stays when it is plain;
+// its data is one line then, and so is everything that a patch puts into it.
 func (ev *Event) appendEdited(dst []byte, p *jsonx.Patch) []byte {
 	if ev.Plain {
 		dst = append(dst, ev.Raw[:ev.dataAt]...)
-		from := len(dst)
 		dst = p.Append(dst, ev.Data)
-		jsonx.Compact(dst, from)
 		return append(dst, ev.Raw[ev.dataAt+len(ev.Data):]...)
 	}
 	if len(ev.Name) > 0 {

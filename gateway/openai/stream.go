@@ -111,7 +111,9 @@ func (s *Stream) pass(dst []byte, ev *Event, open int) []byte {
 	if !s.disclosed {
 		s.disclosed = true
 		if len(s.options.Disclosure) > 0 {
-			s.patch.InsertMember(ev.Data, open, "interlock", s.options.Disclosure)
+			s.scratch = append(s.scratch[:0], s.options.Disclosure...)
+			jsonx.Compact(s.scratch, 0)
+			s.patch.InsertMember(ev.Data, open, "interlock", s.scratch)
 		}
 	}
 	if ev.Plain && s.patch.Empty() {

@@ -221,6 +221,9 @@ func TestStreamModelAndDisclosure(t *testing.T) {
 	require.Equal(t, event(`{"model":"the/\"model\"","interlock":{"cause":"model_substitution"},"choices":[{"index":0,"delta":{"content":"x"}}]}`)+
 		event(`{"model":"the/\"model\"","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`)+doneEvent, got.down)
 	require.Empty(t, got.model)
+	o.Disclosure = []byte("{\n\"cause\":\"model_substitution\"}") // on one line whatever it was
+	dataOf(t, play(t, o, roleChunk+stopChunk).down)
+	o.Disclosure = []byte(`{"cause":"model_substitution"}`)
 	got = play(t, o, roleChunk+oneChunk+stopChunk)
 	require.Equal(t, 1, strings.Count(got.down, `"interlock"`))
 	require.True(t, strings.HasPrefix(got.down, `data: {"interlock":{"cause":"model_substitution"},"id":"cA"`))
