@@ -61,6 +61,7 @@ func demo(ctx context.Context, o demoOptions, stdout, stderr io.Writer) (err err
 	p := newDemoPrinter(stdout)
 	p.opening(st)
 	wrong, attempts := 0, 0
+	longest := demoRecord{RequestID: "req_…"}
 	limit, cancel := context.WithTimeout(ctx, demoLimit)
 	defer cancel()
 	for i := range scenes {
@@ -75,11 +76,14 @@ func demo(ctx context.Context, o demoOptions, stdout, stderr io.Writer) (err err
 			wrong++
 		}
 		attempts += len(seen.record.Attempts)
+		if len(seen.record.Attempts) > len(longest.Attempts) {
+			longest = seen.record
+		}
 	}
 	calls := st.calls()
 	p.closing(wrong, attempts, calls)
 	if !o.once {
-		p.tryOut(st)
+		p.tryOut(st, longest.RequestID)
 		if err := st.wait(ctx); err != nil {
 			return err
 		}

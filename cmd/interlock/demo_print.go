@@ -172,8 +172,8 @@ func (p *demoPrinter) closing(wrong, attempts, calls int) {
 	p.line("The ledger has %d attempts; the providers counted %d calls.", attempts, calls)
 }
 
-// tryOut prints what a person can do next.
-func (p *demoPrinter) tryOut(st *stage) {
+// tryOut prints what a person can do next. id is a request worth looking up.
+func (p *demoPrinter) tryOut(st *stage, id string) {
 	p.line("")
 	p.line("%s", p.strong("Everything stays up until Ctrl-C. To try it from another terminal:"))
 	p.line("")
@@ -182,7 +182,7 @@ func (p *demoPrinter) tryOut(st *stage) {
 	for _, c := range [...]struct{ what, command string }{
 		{"a chat; -i shows the gateway's headers", `curl -is $URL/v1/chat/completions -H "Authorization: Bearer $KEY" -d '{"model":"assistant","messages":[{"role":"user","content":"Say hello in an outage."}]}'`},
 		{"a stream that stumbles", `curl -isN $URL/v1/chat/completions -H "Authorization: Bearer $KEY" -d '{"model":"gpt-4.1-mini","stream":true,"messages":[{"role":"user","content":"Say hello, and stumble."}]}'`},
-		{"the attempts behind a request: its x-request-id", `curl -s $URL/interlock/v1/requests/req_… -H "Authorization: Bearer $KEY"`},
+		{"the attempts and decisions behind a request: its x-request-id", `curl -s $URL/interlock/v1/requests/` + id + ` -H "Authorization: Bearer $KEY"`},
 		{"all requests, newest first", `curl -s "$ADMIN/admin/v1/requests?limit=5"`},
 		{"channels, their circuits, and the isolated one", `curl -s $ADMIN/admin/v1/channels`},
 		{"take a channel out, and back", `curl -s -X PUT $ADMIN/admin/v1/switches/channel/main/north -d '{"reason":"trying it out"}'`},
