@@ -22,7 +22,7 @@ const (
 	maxInPlace   = 1000      // subschemas that apply others to the same value: $ref, allOf …
 	maxNesting   = 20_000    // how deep a validation may recurse: those, for each level of the value
 	maxInstance  = 8 << 20   // bytes of what is validated
-	maxSteps     = 200_000   // what one validation may do: subschemas applied, elements visited, text matched
+	maxSteps     = 100_000   // what one validation may do: subschemas applied, elements visited, text matched
 	maxPattern   = 1 << 10   // bytes of a regular expression
 	maxRepeat    = 2_000     // its size, repetitions unrolled
 	maxExponent  = 400       // of a number: 1e999999999 would be computed with all its digits

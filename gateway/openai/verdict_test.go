@@ -164,7 +164,7 @@ func TestHostileSchemasAreGivenUp(t *testing.T) {
 			v := NewValidator(2)
 			began := time.Now()
 			detail, got := v.validate([]byte(c[0]), []byte(c[1]))
-			require.Less(t, time.Since(began), 10*time.Second)
+			require.Less(t, time.Since(began), 60*time.Second)
 			if name == "itself" {
 				require.Equal(t, violated, got)
 				return
