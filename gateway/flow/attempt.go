@@ -398,6 +398,9 @@ func (x *Exchange) endOfStream() (event, bool) {
 		}
 		return finished, true
 	case openai.Empty:
+		if x.committed.output() { // reasoning alone: it is downstream, and End has closed it
+			return finished, true
+		}
 		x.fail(fault{class: failure.EmptyCompletion})
 	case openai.Errored:
 		x.failInside(a.stream.Failure())

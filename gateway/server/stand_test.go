@@ -68,13 +68,18 @@ func setUp(t *testing.T, scripts map[string]string, yaml string) *stand {
 
 func (st *stand) addProvider(name, text string) *fault.Provider {
 	st.t.Helper()
-	script, errs := fault.Parse(name+".fault", text)
-	require.Empty(st.t, errs)
-	p, err := fault.Start(fault.Options{Name: name, Script: script})
+	p, err := fault.Start(fault.Options{Name: name, Script: parse(st.t, name, text)})
 	require.NoError(st.t, err)
 	st.t.Cleanup(func() { _ = p.Close() })
 	st.providers[name] = p
 	return p
+}
+
+func parse(t *testing.T, name, text string) *fault.Script {
+	t.Helper()
+	script, errs := fault.Parse(name+".fault", text)
+	require.Empty(t, errs)
+	return script
 }
 
 // configure writes the configuration file, with its placeholders filled in.
