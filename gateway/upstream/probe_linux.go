@@ -6,28 +6,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// probe asks the kernel about a socket without reading from it.
-type probe struct {
-	scrap [1]byte
-	look  func(fd uintptr) // made once: a closure per question would be an allocation
-	n     int
-	err   error
-}
-
-func (p *probe) init() {
-	p.look = func(fd uintptr) {
-		p.n, _, p.err = unix.Recvfrom(int(fd), p.scrap[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
-	}
-}
-
-// quiet reports whether there is nothing to read: no byte, no FIN, no reset.
-func (p *probe) quiet(ctl syscall.RawConn) bool {
-	return ctl.Control(p.look) == nil && p.err == unix.EAGAIN
-}
-
 // finSeen reports whether the next thing to read is the peer's FIN.
 func (p *probe) finSeen(ctl syscall.RawConn) bool {
-	return ctl.Control(p.look) == nil && p.err == nil && p.n == 0
+	seen := false
+	err := ctl.Control(func(fd uintptr) {
+		n, _, err := unix.Recvfrom(int(fd), p.scrap[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		seen = n == 0 && err == nil
+	})
+	return seen && err == nil
 }
 
 // acked returns how many bytes the peer's kernel has acknowledged over the connection's

@@ -1,4 +1,4 @@
-//go:build unix && !linux
+//go:build unix
 
 package upstream
 
@@ -8,26 +8,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// probe asks the kernel about a socket without reading from it. What was acknowledged
-// cannot be asked here, so nothing is ever proven unread.
+// probe asks the kernel about a socket without reading from it.
 type probe struct {
 	scrap [1]byte
 	look  func(fd uintptr) // made once: a closure per question would be an allocation
+	fds   [1]unix.PollFd
 	n     int
 	err   error
 }
 
 func (p *probe) init() {
 	p.look = func(fd uintptr) {
-		p.n, _, p.err = unix.Recvfrom(int(fd), p.scrap[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		p.fds[0] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
+		p.n, p.err = unix.Poll(p.fds[:], 0)
 	}
 }
 
 // quiet reports whether there is nothing to read: no byte, no FIN, no reset.
 func (p *probe) quiet(ctl syscall.RawConn) bool {
-	return ctl.Control(p.look) == nil && p.err == unix.EAGAIN
+	return ctl.Control(p.look) == nil && p.err == nil && p.n == 0
 }
-
-func (p *probe) finSeen(syscall.RawConn) bool { return false }
-
-func (p *probe) acked(syscall.RawConn) (uint64, bool) { return 0, false }
