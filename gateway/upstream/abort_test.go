@@ -21,15 +21,11 @@ type phase struct {
 
 // run drives a call until it ends.
 func run(c *Call) error {
-	for {
-		if err := c.Head(); err != nil {
-			return err
-		}
-		if _, err := drain(c); err != nil {
-			return err
-		}
-		return nil
+	if err := c.Head(); err != nil {
+		return err
 	}
+	_, err := drain(c)
+	return err
 }
 
 // phases are all the waits of an exchange.

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"crypto/tls"
+	"net"
 	"os"
 	"path/filepath"
 	"testing"
@@ -135,6 +136,55 @@ func TestSessionsAreResumed(t *testing.T) {
 	exchangeOnce(t, pool)
 	p.stop()
 	require.Equal(t, []bool{false, true}, resumed)
+}
+
+// held collects what TLS writes until it is let go, in one piece.
+type held struct {
+	net.Conn
+	on  bool
+	buf []byte
+}
+
+func (h *held) Write(b []byte) (int, error) {
+	if !h.on {
+		return h.Conn.Write(b)
+	}
+	h.buf = append(h.buf, b...)
+	return len(b), nil
+}
+
+// TestStrayRecord: bytes behind an answer in a record of their own, which TLS has read from
+// the socket already, are not taken for the next answer.
+func TestStrayRecord(t *testing.T) {
+	p := serve(t, false, func(c *peerConn) {
+		h := &held{Conn: c.Conn}
+		c.Conn = tls.Server(h, &tls.Config{Certificates: []tls.Certificate{authority().server}})
+		c.init()
+		if _, _, ok := c.request(); !ok {
+			return
+		}
+		if c.nth > 1 {
+			c.say(okJSON)
+			c.untilGone()
+			return
+		}
+		h.on = true
+		c.say(okJSON)
+		c.say("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged")
+		_, _ = h.Conn.Write(h.buf)
+		c.untilGone()
+	})
+	p.secure = true
+	pool := p.pool()
+	for range 2 {
+		c := begin(t, pool, hello(), bounded())
+		require.NoError(t, c.Head())
+		body, err := drain(c)
+		require.NoError(t, err)
+		require.Equal(t, `{"hello":"you"}`, string(body))
+		c.Release()
+	}
+	require.Equal(t, Stats{Idle: 1, Dials: 2, Stale: 1}, pool.Stats())
 }
 
 func TestDialFailures(t *testing.T) {
