@@ -349,3 +349,27 @@ func TestReleaseSeesTheEndAtHand(t *testing.T) {
 		require.Zero(t, pool.Stats().InUse)
 	}
 }
+
+// TestBuffersAreAsLargeAsNeeded: a slow stream holds little, a bulk answer is read in large
+// pieces, an unused connection holds nothing.
+func TestBuffersAreAsLargeAsNeeded(t *testing.T) {
+	for size, most := range map[int]int{100: smallBuffer, 1 << 20: largeBuffer} {
+		p := serve(t, false, answering(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", size, strings.Repeat("x", size))))
+		pool := p.pool()
+		c := begin(t, pool, hello(), bounded())
+		require.NoError(t, c.Head())
+		require.Equal(t, smallBuffer, cap(c.x.conn.buf))
+		require.Nil(t, c.x.out, "the request is let go")
+		largest := 0
+		for n := 0; n < size; {
+			largest = max(largest, cap(c.x.conn.buf))
+			b, err := c.Next()
+			require.NoError(t, err)
+			n += len(b)
+		}
+		require.Equal(t, most, largest)
+		_, err := c.Next()
+		require.Equal(t, io.EOF, err)
+		require.Nil(t, pool.idle[0].buf)
+	}
+}

@@ -89,7 +89,7 @@ func (cn *conn) unused() []byte { return cn.buf[cn.r:cn.w] }
 func (cn *conn) room(limit int) bool {
 	if cn.r == cn.w {
 		// A buffer that one read filled is too small for this body.
-		full := cn.w == len(cn.buf) && len(cn.buf) < largeBuffer
+		full := cn.buf != nil && cn.w == len(cn.buf) && len(cn.buf) < largeBuffer
 		cn.r, cn.w = 0, 0
 		if cn.buf == nil || full {
 			size := smallBuffer
