@@ -39,6 +39,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetErr(stderr)
 	root.AddCommand(
 		newServeCommand(), newCheckCommand(), newConfigCommand(), newDemoCommand(),
+		newLedgerCommand(), newKeyCommand(), newSwitchCommand(),
 	)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
