@@ -176,7 +176,7 @@ func (x *Exchange) read() (ev event, stop bool) {
 		return x.take(b)
 	case errors.Is(err, upstream.ErrWake):
 		return x.woken()
-	case errors.Is(err, io.EOF):
+	case err == io.EOF: // itself: an *upstream.Error may wrap it, and that is a cut
 		return x.endOfBody()
 	default:
 		return x.broken(err)
