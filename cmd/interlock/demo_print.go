@@ -184,6 +184,8 @@ func (p *demoPrinter) tryOut(st *stage, id string) {
 		{"a stream that stumbles", `curl -isN $URL/v1/chat/completions -H "Authorization: Bearer $KEY" -d '{"model":"gpt-4.1-mini","stream":true,"messages":[{"role":"user","content":"Say hello, and stumble."}]}'`},
 		{"the attempts and decisions behind a request: its x-request-id", `curl -s $URL/interlock/v1/requests/` + id + ` -H "Authorization: Bearer $KEY"`},
 		{"all requests, newest first", `curl -s "$ADMIN/admin/v1/requests?limit=5"`},
+		{"the same for people; and one of them", os.Args[0] + " ledger list --admin $ADMIN"},
+		{"", os.Args[0] + " ledger show " + id + " --admin $ADMIN"},
 		{"channels, their circuits, and the isolated one", `curl -s $ADMIN/admin/v1/channels`},
 		{"take a channel out, and back", `curl -s -X PUT $ADMIN/admin/v1/switches/channel/main/north -d '{"reason":"trying it out"}'`},
 		{"", `curl -s -X DELETE $ADMIN/admin/v1/switches/channel/main/north`},
