@@ -153,6 +153,7 @@ func (x *Exchange) reset() {
 	x.off, x.stage, x.step, x.why, x.ask = 0, choosing, recovery.Step{}, "", policy.Replay{}
 	x.decided, x.refusals, x.last, x.until, x.failure = false, 0, lastFailure{}, time.Time{}, nil
 	x.changed = nil
+	x.m.Reset(recovery.Limits{}) // an answer may come before admission sets it: it must not count another request's attempts
 	x.ranOut, x.timeUp, x.unavailable, x.actionSpent = false, false, false, false
 	x.callersClock, x.committed, x.heartbeat = false, nothingCommitted, time.Time{}
 	x.reply = Reply{Header: x.reply.Header[:0]}
