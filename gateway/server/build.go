@@ -28,10 +28,8 @@ func load(o Options) (*config.Config, *catalog.Catalog, []string, error) {
 }
 
 // build makes a generation from a configuration and a policy (nil = the one that the
-// configuration names) and swaps it in. On an error nothing has changed.
+// configuration names) and swaps it in. On an error nothing has changed. s.building is held.
 func (s *Server) build(ctx context.Context, cfg *config.Config, cat *catalog.Catalog, rev *policy.Revision) error {
-	s.building.Lock()
-	defer s.building.Unlock()
 	src := source(cfg)
 	if rev == nil {
 		var err error

@@ -103,6 +103,8 @@ func (s *Server) policyChanged(rev *policy.Revision, err error) {
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, time.Minute)
 	defer cancel()
+	s.building.Lock()
+	defer s.building.Unlock()
 	g := s.gateway.Generation()
 	if err := s.build(ctx, g.Config, g.Catalog, rev); err != nil {
 		s.policy.failed(err)

@@ -22,6 +22,8 @@ func (s *Server) Reload(ctx context.Context) (uint64, []config.Problem, error) {
 	if s.options.Path == "" {
 		return 0, nil, errors.New("there is no configuration file to reload")
 	}
+	s.building.Lock()
+	defer s.building.Unlock()
 	cat, r := catalog.Load(s.options.Path, s.options.Env)
 	s.files = r.Files
 	if s.watcher != nil {
@@ -55,11 +57,14 @@ func (s *Server) Reload(ctx context.Context) (uint64, []config.Problem, error) {
 
 // keysChanged builds a generation that knows the keys made at run time as they are now.
 func (s *Server) keysChanged(ctx context.Context) error {
+	s.building.Lock()
+	defer s.building.Unlock()
 	g := s.gateway.Generation()
 	return s.build(ctx, g.Config, g.Catalog, g.Policy)
 }
 
 // watched are the files whose change is a reload. Policy bundles have a watcher of their own.
+// s.building is held.
 func (s *Server) watched() []string {
 	bundles := map[string]bool{}
 	for _, b := range s.gateway.Generation().Config.Policy.Bundles {
@@ -79,12 +84,15 @@ const sweepEvery = time.Second
 // follow reloads when the file changes and lets expired switches go, until ctx ends.
 func (s *Server) follow(ctx context.Context) {
 	if s.options.Path != "" && s.gateway.Generation().Config.Watch {
-		s.watcher = config.NewWatcher(s.watched())
+		s.building.Lock()
+		watcher := config.NewWatcher(s.watched())
+		s.watcher = watcher
+		s.building.Unlock()
 		done := make(chan struct{})
 		defer func() { <-done }()
 		go func() {
 			defer close(done)
-			s.watcher.Run(ctx, func([]string) {
+			watcher.Run(ctx, func([]string) {
 				_, _, _ = s.Reload(ctx) // it has logged what was wrong
 			})
 		}()
@@ -99,7 +107,6 @@ func (s *Server) follow(ctx context.Context) {
 			if err := s.state.Switches().Sweep(ctx, now); err != nil && ctx.Err() == nil {
 				s.log.Warn("expired switches could not be removed", "error", err.Error())
 			}
-			s.metrics.SetLedgerQueue(s.ledger.Status().Queued)
 		}
 	}
 }

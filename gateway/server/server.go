@@ -91,7 +91,10 @@ func New(ctx context.Context, o Options) (*Server, error) {
 		s.close(ctx)
 		return nil, err
 	}
-	if err := s.build(ctx, cfg, cat, nil); err != nil {
+	s.building.Lock()
+	err = s.build(ctx, cfg, cat, nil)
+	s.building.Unlock()
+	if err != nil {
 		s.close(ctx)
 		return nil, err
 	}
