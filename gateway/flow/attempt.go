@@ -351,10 +351,16 @@ func (x *Exchange) pass() (event, bool) {
 	if !a.spoke || x.buffered || len(x.out) == 0 {
 		return 0, false
 	}
+	if x.committed.output() && len(x.out) < gatherMost && a.call.More() {
+		return 0, false // what has arrived already goes downstream in one write
+	}
 	x.commit()
 	a.permit.Answering(x.g.now())
 	return output, true
 }
+
+// gatherMost bounds, in bytes, what of a committed stream is gathered before it is passed on.
+const gatherMost = 16 << 10
 
 // firstOutput notes the first meaningful output of the attempt.
 func (x *Exchange) firstOutput() {

@@ -90,7 +90,7 @@ func (x *Exchange) endBroken() {
 		return
 	}
 	x.identify(x.failure)
-	x.out = x.at.stream.AppendPartialEnd(x.out[:0], x.failure)
+	x.out = x.at.stream.AppendPartialEnd(x.out, x.failure) // after what had arrived of it
 }
 
 // lost is the end of a stream whose caller can no longer be written to. With
