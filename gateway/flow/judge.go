@@ -97,8 +97,15 @@ func (x *Exchange) fail(f fault) {
 	l.mayBeDone = f.wire != failure.NotSent && !l.class.SurelyNotProcessed()
 	x.last = l
 	x.closeAttempt(now, &f, &verdict)
+	if !x.committed.output() {
+		x.forgetStream()
+	}
 	x.afterFailure(now, &f)
 }
+
+// forgetStream leaves nothing in the decoder of an answer that the caller never saw: an error
+// event after heartbeats must not speak of it.
+func (x *Exchange) forgetStream() { x.at.stream.Reset(x.facts.Endpoint, openai.StreamOptions{}) }
 
 // classify asks the policy for the failure's class, unless the core knows that nobody failed.
 func (x *Exchange) classify(now time.Time, f *fault, l *lastFailure) policy.Failure {

@@ -53,6 +53,9 @@ func (x *Exchange) plan(a *policy.Admission) *openai.Error {
 			_ = x.addTargets(groups, x.alias.substitutes[i].model, i+1, opts)
 		}
 	}
+	if x.facts.Stream {
+		x.forgetStream() // of the request before
+	}
 	x.step, x.decided = recovery.Step{}, false
 	x.choose(opts.Now)
 	return nil

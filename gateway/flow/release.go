@@ -41,6 +41,7 @@ func (x *Exchange) pump(w io.Writer) (n int64, err error) {
 		x.passed += int64(k)
 		return err == nil
 	}
+	pass := !x.due // what open found is for the caller; before output nothing else is
 	for {
 		if x.due {
 			x.due = false
@@ -48,7 +49,7 @@ func (x *Exchange) pump(w io.Writer) (n int64, err error) {
 				return n, x.lost(err)
 			}
 		}
-		if len(x.out) > 0 {
+		if pass && len(x.out) > 0 {
 			if x.sig.gone() {
 				return n, x.lost(errCallerLeft)
 			}
@@ -62,16 +63,28 @@ func (x *Exchange) pump(w io.Writer) (n int64, err error) {
 		}
 		switch x.drive() {
 		case beat:
-			x.due = true
+			x.due, pass = true, false
 		case output:
+			pass = true
 		case finished:
+			if x.sig.gone() { // it was read on for its usage
+				return n, x.finishedAlone()
+			}
 			x.succeed()
-			x.done = true
+			x.done, pass = true, true
 		case failed:
 			x.endBroken()
-			x.done = true
+			x.done, pass = true, true
 		}
 	}
+}
+
+// finishedAlone settles an answer that became whole after its caller had left.
+func (x *Exchange) finishedAlone() error {
+	x.closeAttempt(x.g.now(), nil, nil)
+	x.settle(failure.CallerLeft, x.sentStatus())
+	x.done = true
+	return errCallerLeft
 }
 
 var heartbeatBytes = []byte(openai.Heartbeat)
@@ -121,7 +134,7 @@ func (x *Exchange) drain() {
 		ev, stop := x.read()
 		x.out = x.out[:0]
 		if stop && ev == finished {
-			x.closeAttempt(x.g.now(), nil, nil)
+			_ = x.finishedAlone() // lost has the cause already
 			return
 		}
 	}
