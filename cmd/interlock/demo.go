@@ -33,7 +33,7 @@ func newDemoCommand() *cobra.Command {
 			"Nothing leaves this machine, and nothing is left on it.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
+			ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 			defer stop()
 			context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
 			return demo(ctx, o, c.OutOrStdout(), c.ErrOrStderr())

@@ -41,6 +41,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		newServeCommand(), newCheckCommand(), newConfigCommand(), newDemoCommand(),
 		newLedgerCommand(), newKeyCommand(), newSwitchCommand(),
 	)
+	for _, c := range root.Commands() {
+		if c.HasSubCommands() && !c.Runnable() { // else a misspelt one would be help, and success
+			c.Args, c.RunE = cobra.NoArgs, func(c *cobra.Command, _ []string) error { return c.Help() }
+		}
+	}
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return 0

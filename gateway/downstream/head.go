@@ -15,6 +15,7 @@ const (
 	flawCoding  flaw = "chunked is the only transfer-encoding"
 	flawName    flaw = "a header's name holds a character that no name may hold"
 	flawFold    flaw = "a header's value goes on in a second line"
+	flawTwice   flaw = "an interlock header stands twice"
 	flawLine    flaw = "a header line does not end in CR LF, or holds a lone CR"
 )
 
@@ -27,6 +28,8 @@ func inspect(version, fields []byte) (length int64, _ flaw) {
 		return 0, flawVersion
 	}
 	var sized, coded bool
+	var wishes [8][]byte // names of the gateway's own headers: of two values one would be lost
+	wished := wishes[:0]
 	for len(fields) > 0 {
 		end := bytes.IndexByte(fields, '\n')
 		if end < 1 || bytes.IndexByte(fields[:end], '\r') != end-1 {
@@ -52,6 +55,13 @@ func inspect(version, fields []byte) (length int64, _ flaw) {
 			if !equalFold(bytes.Trim(value, " \t"), "chunked") {
 				return 0, flawCoding
 			}
+		case colon > len(wishPrefix) && equalFold(name[:len(wishPrefix)], wishPrefix):
+			for _, before := range wished {
+				if bytes.EqualFold(before, name) {
+					return 0, flawTwice
+				}
+			}
+			wished = append(wished, name)
 		}
 	}
 	if sized && coded {
@@ -59,6 +69,8 @@ func inspect(version, fields []byte) (length int64, _ flaw) {
 	}
 	return length, ""
 }
+
+const wishPrefix = "interlock-"
 
 // number reads a content-length that the HTTP library has accepted.
 func number(digits []byte) (n int64) {
