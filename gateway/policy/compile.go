@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"sync"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/bundle"
@@ -56,7 +57,10 @@ func compile(ctx context.Context, f *files, grants []string) (*compiled, error) 
 		WithCapabilities(caps).
 		WithSchemas(set).
 		WithEnablePrintStatements(false)
-	if compiler.Compile(modules); compiler.Failed() {
+	compiling.Lock()
+	compiler.Compile(modules)
+	compiling.Unlock()
+	if compiler.Failed() {
 		return nil, faultsOf(compiler.Errors).orNil()
 	}
 
@@ -150,3 +154,7 @@ func faultAt(at *ast.Location, message string) Fault {
 	}
 	return f
 }
+
+// compiling lets one bundle compile at a time: the library's type checker writes to types that
+// all compilers of a process share.
+var compiling sync.Mutex
