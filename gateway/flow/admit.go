@@ -210,7 +210,8 @@ func (x *Exchange) limit(b *Budget, a *policy.Admission) {
 	if a.Substitution == policy.Deny {
 		x.substitution = policy.Deny
 	}
-	l.SubstitutionDenied = x.substitution == policy.Deny || x.alias == nil || !x.alias.contract.SubstitutionAllowed || x.facts.PreviousResponse
+	l.SubstitutionDenied = x.substitution == policy.Deny || x.alias == nil || !x.alias.contract.SubstitutionAllowed ||
+		x.facts.PreviousResponse || x.facts.Conversation
 	if x.counted {
 		spent := x.g.actions.spent(x.action, x.rec.ReceivedAt)
 		l.UserAction.Counted, l.UserAction.Left = true, max(0, b.maxPerAction-spent)

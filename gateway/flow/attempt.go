@@ -1,7 +1,6 @@
 package flow
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"time"
@@ -63,14 +62,21 @@ const (
 	graceForEnd   = 250 * time.Millisecond
 )
 
+// begin forgets what an attempt before it has seen.
+func (a *attempt) begin() {
+	a.mode, a.whole = readError, a.whole[:0]
+	a.spoke, a.ended, a.skipped, a.graceAt = false, false, 0, time.Time{}
+}
+
+// empty forgets the request and keeps the memory that the next one can use.
 func (a *attempt) empty(keep int) {
 	a.target, a.call, a.events, a.gate = nil, nil, nil, nil
 	a.request, a.as = upstream.Request{}, adapter.Call{}
 	a.up, a.whole = emptied(a.up, keep), emptied(a.whole, keep)
 	clear(a.head[:cap(a.head)])
 	a.head, a.id = a.head[:0], a.id[:0]
-	a.number, a.open, a.cause, a.candidate = 0, false, failure.Initial, 0
-	a.spoke, a.ended, a.skipped, a.graceAt, a.byLimit = false, false, 0, time.Time{}, false
+	a.number, a.open, a.cause, a.candidate, a.byLimit = 0, false, failure.Initial, 0, false
+	a.begin()
 }
 
 // launch shapes the request and hands it to the transport. Nothing is sent before the first
@@ -129,7 +135,6 @@ func (x *Exchange) headIn() {
 			break
 		}
 	}
-	a.whole, a.spoke, a.ended, a.skipped, a.graceAt = a.whole[:0], false, false, 0, time.Time{}
 	x.stage = reading
 	switch {
 	case status < 200 || status > 299:
@@ -442,6 +447,6 @@ func (x *Exchange) upstreamHeaders(dst []upstream.Field, l *Link, s *adapter.Sha
 	}
 	a := &x.at
 	a.id = append(append(append(a.id[:0], x.id...), '-'), itoa(a.number)...)
-	add("x-client-request-id", bytes.TrimSpace(a.id))
+	add("x-client-request-id", a.id)
 	return dst
 }

@@ -80,7 +80,7 @@ func (g *Generation) addLinks(p *Parts) {
 			}
 			credential := p.Config.Groups[group.Index].Channels[i].Credential.Reveal()
 			l := &Link{
-				adapter: p.Adapter(provider), pool: p.Pool(ch), credential: credential,
+				adapter: p.Adapter(provider), pool: p.Pool(ch), secrets: secretsOf(&provider, credential),
 				askUsage: provider.StreamUsage == config.StreamUsageAsk, group: group.Index, region: ch.Region,
 				label: ch.Label(), amplifies: provider.Amplification(),
 				asPolicy: policy.Channel{Group: group.Name, Name: ch.Name, Provider: ch.Provider, Region: ch.Region},
@@ -92,6 +92,27 @@ func (g *Generation) addLinks(p *Parts) {
 			g.links[ch] = l
 		}
 	}
+}
+
+// secretsOf are what must never show in a message: the credential, and the values of headers
+// that are long enough to be one.
+func secretsOf(p *config.Provider, credential string) []string {
+	var secrets []string
+	if credential != "" {
+		secrets = append(secrets, credential)
+	}
+	add := func(headers map[string]config.Secret) {
+		for _, v := range headers {
+			if len(v.Reveal()) >= 8 {
+				secrets = append(secrets, v.Reveal())
+			}
+		}
+	}
+	add(p.Headers)
+	if gw := p.UpstreamGateway; gw != nil {
+		add(gw.Headers)
+	}
+	return secrets
 }
 
 // headersOf is the credential, as the provider wants it, and the provider's own headers.

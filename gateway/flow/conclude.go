@@ -151,9 +151,7 @@ func (x *Exchange) redacted(msg string) string {
 func (x *Exchange) secrets() []string {
 	s := make([]string, 0, len(x.targets)+1)
 	for i := range x.targets {
-		if c := x.targets[i].link.credential; c != "" {
-			s = append(s, c)
-		}
+		s = append(s, x.targets[i].link.secrets...)
 	}
 	if k := callerKey(x.head); len(k) > 0 {
 		s = append(s, string(k))

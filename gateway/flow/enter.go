@@ -150,6 +150,7 @@ func (x *Exchange) admitTo(t *target, now time.Time) bool {
 
 // record opens the attempt in the ledger before its first byte can leave.
 func (x *Exchange) record(now time.Time, t *target, circuit string) bool {
+	x.at.begin()
 	a := x.rec.NextAttempt()
 	x.at.number, x.at.cause, x.at.target, x.at.candidate = a.Number, x.step.Cause, t, x.step.Candidate
 	a.Cause, a.Reason, a.Delay = x.step.Cause, x.why, x.step.Delay

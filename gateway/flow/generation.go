@@ -104,17 +104,17 @@ type Caller struct {
 
 // Link is what an attempt needs of a channel beyond what route knows.
 type Link struct {
-	adapter    adapter.Adapter
-	pool       *upstream.Pool
-	headers    []upstream.Field // the credential and the provider's own headers
-	credential string           // never to show in a message
-	pass       []string         // caller's headers that are let through, lower-case
-	askUsage   bool
-	group      int    // the group's index
-	region     string //
-	label      string // group/channel
-	asPolicy   policy.Channel
-	amplifies  int // calls that the provider's own gateway may make of one
+	adapter   adapter.Adapter
+	pool      *upstream.Pool
+	headers   []upstream.Field // the credential and the provider's own headers
+	secrets   []string         // never to show in a message
+	pass      []string         // caller's headers that are let through, lower-case
+	askUsage  bool
+	group     int    // the group's index
+	region    string //
+	label     string // group/channel
+	asPolicy  policy.Channel
+	amplifies int // calls that the provider's own gateway may make of one
 }
 
 // Budget is a budget as the machine needs it.

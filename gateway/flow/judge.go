@@ -34,18 +34,13 @@ type lastFailure struct {
 	mayBeDone     bool // the upstream may have processed the request
 	err           openai.UpstreamError
 	deadlineEnded bool
-	link          *Link
 }
 
 // failTransport ends the attempt with a fact of the transport.
 func (x *Exchange) failTransport(err error) {
-	f := fault{transport: failure.Malformed, wire: failure.Sent}
-	var e *upstream.Error
-	switch {
-	case errors.As(err, &e):
-		f.transport, f.wire = e.Transport, e.Wire
-	case errors.Is(err, upstream.ErrRequest), errors.Is(err, upstream.ErrClosed):
-		f.transport, f.wire = failure.Connect, failure.NotSent
+	f := fault{transport: failure.Malformed}
+	if e, ok := errors.AsType[*upstream.Error](err); ok {
+		f.transport = e.Transport
 	}
 	x.fail(f)
 }
@@ -87,7 +82,7 @@ func (x *Exchange) fail(f fault) {
 		status = a.call.Status()
 		f.wire = a.call.Wire()
 	}
-	l := lastFailure{phase: x.phase(), status: status, transport: f.transport, err: f.err, link: a.target.link}
+	l := lastFailure{phase: x.phase(), status: status, transport: f.transport, err: f.err}
 	if f.err.Status != 0 && status >= 200 && status <= 299 {
 		l.status = f.err.Status // an error inside a 2xx answer that names its own status
 	}
@@ -141,6 +136,7 @@ func (x *Exchange) afterFailure(now time.Time, f *fault) {
 		return
 	}
 	x.refresh(now)
+	x.preferFree()
 	rf := recovery.Failure{Class: x.last.class, Phase: x.last.phase}
 	if f.hasRetryAfter {
 		rf.RetryAfter = f.retryAfter
@@ -268,6 +264,7 @@ func (x *Exchange) approve(now time.Time, class failure.Class) {
 	if x.alias == nil || x.m.SubstitutionDenied() {
 		return
 	}
+	asked, said := 0, policy.Substitution{} // of the latest substitute: its channels share one answer
 	for i := range x.targets {
 		t, c := &x.targets[i], &x.cands[i]
 		if t.substitute == 0 {
@@ -282,24 +279,25 @@ func (x *Exchange) approve(now time.Time, class failure.Class) {
 			s.Refused = true // another window of the same size overflows too
 			continue
 		}
-		if i > 0 && x.targets[i-1].substitute == t.substitute && x.targets[i-1].askedFor == class {
-			before := &x.cands[i-1].Substitute
-			s.Approved, s.Refused = before.Approved, before.Refused
-			t.disclosure, t.askedFor = x.targets[i-1].disclosure, class
-			continue
+		if asked != t.substitute {
+			asked, said = t.substitute, x.askSubstitution(now, t, class)
 		}
-		v, meta := x.gen.Policy.Substitution(x.g.ctx, x.substitutionInput(now, t, class))
-		verdict := "deny"
-		if v.Approve {
-			verdict = "approve"
-		}
-		x.note(policy.PointSubstitution, x.m.Made(), verdict, v.Reason, &meta)
-		s.Approved, s.Refused, t.askedFor = v.Approve, !v.Approve, class
-		t.disclosure = headerSafe(v.Disclosure)
-		if t.disclosure == "" {
+		s.Approved, s.Refused = said.Approve, !said.Approve
+		if t.disclosure = headerSafe(said.Disclosure); t.disclosure == "" {
 			t.disclosure = class.String()
 		}
 	}
+}
+
+// askSubstitution asks the policy about one substitute.
+func (x *Exchange) askSubstitution(now time.Time, t *target, class failure.Class) policy.Substitution {
+	v, meta := x.gen.Policy.Substitution(x.g.ctx, x.substitutionInput(now, t, class))
+	verdict := "deny"
+	if v.Approve {
+		verdict = "approve"
+	}
+	x.note(policy.PointSubstitution, x.m.Made(), verdict, v.Reason, &meta)
+	return v
 }
 
 func (x *Exchange) substitutionInput(now time.Time, t *target, class failure.Class) *policy.SubstitutionInput {

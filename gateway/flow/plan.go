@@ -19,7 +19,6 @@ type target struct {
 	substitute int    // 0 = the requested model, n = the alias's n-th substitute
 
 	disclosure string        // why a substitution was approved, as the caller is told
-	askedFor   failure.Class // the failure that the approval was asked for
 	lastClass  failure.Class // of the latest attempt on it
 	full       bool          // its queue was full, or waited out, in this request
 	groupFull  time.Duration // its group's requests per minute are used up for so long; 0 = they are not
@@ -141,7 +140,8 @@ func (x *Exchange) refresh(now time.Time) {
 // askFor is the question about candidate i: a same-route retry is never a probe.
 func (x *Exchange) askFor(i int) route.Ask {
 	same := x.m.Made() > 0 && x.at.candidate == i
-	return route.Ask{SameRoute: same, Uses: x.uses()}
+	g := x.at.gate
+	return route.Ask{SameRoute: same, Entered: g != nil && g == x.targets[i].route.Channel.Gate, Uses: x.uses()}
 }
 
 func (x *Exchange) uses() breaker.Capabilities {

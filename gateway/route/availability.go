@@ -31,6 +31,8 @@ func (u Usability) Usable() bool { return u >= HalfOpen }
 type Ask struct {
 	// SameRoute: for a same-route retry, which is never a probe.
 	SameRoute bool
+	// Entered: the channel's Gate has been entered for this attempt; its capacity is no question.
+	Entered bool
 	// Uses is what the request makes use of; circuits of other capabilities do not concern it.
 	Uses breaker.Capabilities
 }
@@ -58,7 +60,7 @@ const (
 // nothing but after a change of switches or circuits.
 func (r *Route) Availability(now time.Time, ask Ask) Availability {
 	a := r.health(now, ask)
-	if !a.State.Usable() {
+	if ask.Entered || !a.State.Usable() {
 		return a
 	}
 	switch free, place := r.Channel.Gate.Room(); {

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/interlock-gateway/interlock/gateway/fault"
+	"github.com/interlock-gateway/interlock/gateway/storage"
 	"github.com/interlock-gateway/interlock/gateway/telemetry"
 )
 
@@ -239,4 +240,12 @@ type record struct {
 		Output   json.RawMessage `json:"output"`
 		Revision string          `json:"revision"`
 	} `json:"decisions"`
+}
+
+// switchOff sets a kill switch.
+func (st *stand) switchOff(kind, name string) {
+	st.t.Helper()
+	_, err := st.state.Switches().Put(st.t.Context(), storage.Switch{Kind: kind, Name: name, Reason: "test", Who: "test"},
+		st.gateway.Generation().Table, time.Now())
+	require.NoError(st.t, err)
 }
