@@ -256,52 +256,6 @@ func TestFingerprintsChangeWithTheContract(t *testing.T) {
 	require.Equal(t, Implied("m", "x", Demand{}, true), Implied("m", "x", Demand{}, true))
 }
 
-func TestListings(t *testing.T) {
-	r := parse(t, aliases)
-	c := New(r.Config)
-	names := func(key int) (list []string) {
-		for _, l := range c.List(&r.Config.Keys[key]) {
-			list = append(list, l.Name+" by "+l.OwnedBy)
-		}
-		return list
-	}
-	all := names(0)
-	require.True(t, slices.IsSorted(all))
-	require.Subset(t, all, []string{
-		"gpt-5-mini by openai", "gpt-4o by openai", "mine by interlock", "vendor/odd by interlock",
-		"support by interlock", "plain by interlock", "europe by interlock",
-	})
-	require.NotContains(t, all, "gpt-4o-2024-11-20 by openai")
-	require.NotContains(t, all, "claude-sonnet-5-5 by anthropic")
-	require.Equal(t, []string{
-		"gpt-5 by openai", "gpt-5-mini by openai", "gpt-5-nano by openai", "gpt-5.6-luna by openai", "gpt-5.6-sol by openai",
-		"gpt-5.6-terra by openai", "support by interlock",
-	}, names(1))
-	require.Empty(t, names(2))
-
-	_, ok := c.Callable(&r.Config.Keys[0], "anything/at-all")
-	require.True(t, ok, "with * any name passes")
-	l, ok := c.Callable(&r.Config.Keys[1], "support")
-	require.True(t, ok)
-	require.Equal(t, Listing{"support", "interlock"}, l)
-	_, ok = c.Callable(&r.Config.Keys[1], "mine")
-	require.False(t, ok)
-	_, ok = c.Callable(&r.Config.Keys[2], "claude-sonnet-5-5")
-	require.False(t, ok, "nothing serves it yet")
-}
-
-func TestAStartFromTheEnvironmentListsItsMakers(t *testing.T) {
-	start, err := config.FromEnv(func(name string) (string, bool) { return "sk-x", name == "OPENAI_API_KEY" }, Makers())
-	require.NoError(t, err)
-	c := New(start.Config)
-	list := c.List(&start.Config.Keys[0])
-	require.Contains(t, list, Listing{"gpt-5-mini", "openai"})
-	require.NotContains(t, list, Listing{"gpt-5-mini-2025-08-07", "openai"})
-	require.NotContains(t, list, Listing{"claude-sonnet-5-5", "anthropic"})
-	_, ok := c.Callable(&start.Config.Keys[0], "gpt-5-mini-2025-08-07")
-	require.True(t, ok)
-}
-
 func TestCheckFindsWhatCanNeverBe(t *testing.T) {
 	r := parse(t, aliases)
 	before := len(r.Warnings)

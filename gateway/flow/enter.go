@@ -157,9 +157,7 @@ func (x *Exchange) record(now time.Time, t *target, circuit string) bool {
 	a.Group, a.Channel, a.Provider = t.route.Channel.Group.Name, t.route.Channel.Name, t.route.Channel.Provider
 	a.Model, a.UpstreamModel, a.Endpoint = t.route.Model, t.route.Upstream, x.rec.Endpoint
 	a.Circuit, a.OpenedAt, a.UpstreamAttempts = circuit, now, t.link.amplifies
-	if x.alias != nil {
-		a.Contract = x.alias.contract.Fingerprint
-	}
+	a.Contract = x.contract
 	if d := x.m.Deadline(); !d.IsZero() {
 		a.TimeLeft = ledger.Some(max(0, d.Sub(now)))
 	}

@@ -36,6 +36,7 @@ type Exchange struct {
 	public      string // the public name asked for: the alias's or the model's
 	id          string // req_…
 	correlation string // the caller's own ID of the request
+	contract    string // its fingerprint
 	budget      *Budget
 	rec         *ledger.Record
 
@@ -144,7 +145,7 @@ func (x *Exchange) Close() {
 func (x *Exchange) reset() {
 	const keep = 64 << 10 // larger buffers are not kept
 	x.g, x.gen, x.caller, x.head, x.in, x.rec = nil, nil, nil, nil, nil, nil
-	x.wishes, x.kind, x.alias, x.model, x.public, x.id, x.correlation, x.budget = wishes{}, "", nil, "", "", "", "", nil
+	x.wishes, x.kind, x.alias, x.model, x.public, x.id, x.correlation, x.contract, x.budget = wishes{}, "", nil, "", "", "", "", "", nil
 	x.idempotent, x.buffered, x.substitution, x.asked = false, false, policy.Unspecified, policy.Request{}
 	x.action, x.counted = actionKey{}, false
 	clear(x.targets[:cap(x.targets)])

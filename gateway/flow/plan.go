@@ -3,6 +3,7 @@ package flow
 import (
 	"time"
 
+	"github.com/interlock-gateway/interlock/gateway/catalog"
 	"github.com/interlock-gateway/interlock/gateway/failure"
 	"github.com/interlock-gateway/interlock/gateway/openai"
 	"github.com/interlock-gateway/interlock/gateway/policy"
@@ -52,12 +53,51 @@ func (x *Exchange) plan(a *policy.Admission) *openai.Error {
 			_ = x.addTargets(groups, x.alias.substitutes[i].model, i+1, opts)
 		}
 	}
+	x.contract = x.fingerprint()
 	if x.facts.Stream {
 		x.forgetStream() // of the request before
 	}
 	x.step, x.decided = recovery.Step{}, false
 	x.choose(opts.Now)
 	return nil
+}
+
+// fingerprint names the contract of the request: the alias's, or the one that its own facts
+// imply.
+func (x *Exchange) fingerprint() string {
+	if x.alias != nil {
+		return x.alias.contract.Fingerprint
+	}
+	f := &x.facts
+	d := catalog.Demand{MaxOutputTokens: int(f.MaxOutputTokens)}
+	for _, m := range [...]struct {
+		asked bool
+		bit   catalog.Modality
+	}{
+		{f.Modalities&openai.Text != 0, catalog.Text},
+		{f.Modalities&openai.Image != 0, catalog.Image},
+		{f.Modalities&openai.Audio != 0, catalog.Audio},
+		{f.Modalities&openai.File != 0, catalog.File},
+	} {
+		if m.asked {
+			d.Modalities |= m.bit
+		}
+	}
+	for _, c := range [...]struct {
+		asked bool
+		bit   catalog.Capability
+	}{
+		{f.Stream, catalog.Streaming},
+		{f.Tools, catalog.Tools},
+		{f.ParallelToolCalls, catalog.ParallelToolCalls},
+		{f.Structure == openai.JSONObject, catalog.JSONObject},
+		{f.Structure == openai.JSONSchema, catalog.JSONSchema},
+	} {
+		if c.asked {
+			d.Capabilities |= c.bit
+		}
+	}
+	return catalog.Implied(x.model, x.asked.Endpoint, d, f.Stream)
 }
 
 func (x *Exchange) groupsOf(a *policy.Admission) []*route.Group {

@@ -21,12 +21,24 @@ import (
 	"github.com/interlock-gateway/interlock/gateway/storage"
 )
 
+// binaryDir holds the program, if a test needed it.
+var binaryDir string
+
+func TestMain(m *testing.M) {
+	status := m.Run()
+	if binaryDir != "" {
+		_ = os.RemoveAll(binaryDir) // what stays is in the system's folder for such things
+	}
+	os.Exit(status)
+}
+
 // binary builds the program once for all tests that need it as a process.
 var binary = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "interlock-test")
 	if err != nil {
 		return "", err
 	}
+	binaryDir = dir
 	path := filepath.Join(dir, "interlock")
 	out, err := exec.Command("go", "build", "-o", path, "github.com/interlock-gateway/interlock/cmd/interlock").CombinedOutput()
 	if err != nil {

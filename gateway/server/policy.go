@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"net/url"
 	"sync"
 	"time"
 
@@ -10,8 +9,6 @@ import (
 	"github.com/interlock-gateway/interlock/gateway/config"
 	"github.com/interlock-gateway/interlock/gateway/policy"
 )
-
-func queryEscape(s string) string { return url.QueryEscape(s) }
 
 // source is the bundle that a configuration names: the first with a path, else the built-in.
 func source(cfg *config.Config) policy.Source {

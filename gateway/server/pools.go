@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"net/url"
 	"sync"
 
 	"github.com/interlock-gateway/interlock/gateway/config"
@@ -99,7 +100,7 @@ func targetOf(p *config.Provider, credential config.Secret) (upstream.Target, er
 		if t.Query != "" {
 			t.Query += "&"
 		}
-		t.Query += p.Auth.Name + "=" + queryEscape(credential.Reveal())
+		t.Query += p.Auth.Name + "=" + url.QueryEscape(credential.Reveal())
 	}
 	t.TLS = upstream.TLS{CAFile: p.CAFile, CertFile: p.ClientCert, KeyFile: p.ClientKey}
 	t.Proxy = p.Proxy.Reveal()
