@@ -31,6 +31,25 @@ func (d *document) check(c *Config) {
 	d.checkBudgets(c)
 	d.checkAliases(c)
 	d.checkBreaker(c)
+	d.checkServes(c)
+}
+
+// checkServes warns of a file that says nothing wrong and by which nobody is served. It stays a
+// warning under a strict check: the defaults are that, and keys may be made at run time.
+func (d *document) checkServes(c *Config) {
+	if d.broken[""] {
+		return // the file is no mapping
+	}
+	before := len(d.warnings)
+	if len(c.Groups) == 0 {
+		d.warn("groups", "none is configured: every model is unknown, and no request can be served")
+	}
+	if len(c.Keys) == 0 {
+		d.warn("keys", "none is configured: every caller is refused until a key is made with `interlock key create`")
+	}
+	for i := before; i < len(d.warnings); i++ {
+		d.warnings[i].lenient = true
+	}
 }
 
 // DefaultBudget is the interactive budget's default.

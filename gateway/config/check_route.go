@@ -106,6 +106,9 @@ func (d *document) checkKeys(c *Config) {
 		names.add(k.Name, path+".name")
 		d.checkKeyItself(k, path, &digests)
 		d.checkKeyGroups(c, k, path)
+		if len(k.Models) == 0 {
+			d.warn(path+".models", "a key without a model may ask for nothing; left out, it may ask for every one")
+		}
 		d.references(path+".budget", "budget", []string{k.Budget}, c.Budgets)
 		d.references(path+".budgets", "budget", k.Budgets, c.Budgets)
 		d.checkGuards(c, k.Guards, path+".guards")

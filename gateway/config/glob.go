@@ -1,12 +1,16 @@
 package config
 
-import "errors"
+import (
+	"errors"
+	"strings"
+)
 
 // Glob is a pattern over public names: * is any run of characters, slashes included, ? is one
-// character, \ takes the next character as it is.
+// character, \ takes the next character as it is. Brackets and braces, which mean sets and
+// choices elsewhere and would match nothing here, need the \.
 type Glob struct{ pattern string }
 
-var errGlob = errors.New(`a glob is expected: * is any run of characters, ? is one, a backslash takes the next one as it is; 1 to 256 characters`)
+var errGlob = errors.New(`a glob is expected: * is any run of characters, ? is one, a backslash takes the next one as it is, which [ ] { } need; 1 to 256 characters`)
 
 // NewGlob reads a pattern.
 func NewGlob(pattern string) (Glob, error) {
@@ -15,7 +19,7 @@ func NewGlob(pattern string) (Glob, error) {
 	}
 	for i := 0; i < len(pattern); i++ {
 		switch c := pattern[i]; {
-		case c < ' ' || c == 0x7f:
+		case c < ' ' || c == 0x7f || strings.IndexByte("[]{}", c) >= 0:
 			return Glob{}, errGlob
 		case c == '\\':
 			if i++; i == len(pattern) {

@@ -82,10 +82,17 @@ func (r *Result) Warn(key, message string) {
 	r.Warnings = sorted(append(r.Warnings, r.doc.problem(key, message)))
 }
 
-// Strict turns the warnings into errors.
+// Strict turns the warnings into errors, but for those about what is wanting: the defaults hold.
 func (r *Result) Strict() {
-	r.Errors = sorted(append(r.Errors, r.Warnings...))
-	r.Warnings = nil
+	var lenient []Problem
+	for _, w := range r.Warnings {
+		if w.lenient {
+			lenient = append(lenient, w)
+		} else {
+			r.Errors = append(r.Errors, w)
+		}
+	}
+	r.Errors, r.Warnings = sorted(r.Errors), lenient
 }
 
 // Err returns nil, or an *Invalid with every error.

@@ -14,6 +14,8 @@ type Problem struct {
 	Column  int    `json:"column"` // from 1
 	Key     string `json:"key"`    // the path of keys, as in groups[0].channels[1].provider
 	Message string `json:"message"`
+
+	lenient bool // a warning that Strict leaves one
 }
 
 // String is one line: file:line:column: key: message.

@@ -157,6 +157,8 @@ func jsonDefault(t reflect.Type, text string) any {
 	}
 }
 
+const globPattern = `([^\[\]{}\\]|\\.){1,256}`
+
 const referencePattern = `\$\{`
 
 func kinds(list ...string) map[string]any { return map[string]any{"type": append(list, "null")} }
@@ -182,7 +184,7 @@ func valueSchema(t reflect.Type, g tags, defs jsonschema.Definitions, done map[r
 	case *Auth:
 		return textSchema(inner(authPattern), false)
 	case *Glob:
-		return textSchema(`.{1,256}`, false)
+		return textSchema(globPattern, false)
 	}
 	if t == durationType {
 		return textSchema(inner(durationPattern), true)

@@ -283,13 +283,14 @@ func TestGlobs(t *testing.T) {
 		{"a", "a", true},
 		{"a", "ab", false},
 		{"**a**", "bab", true},
-		{"[a]", "[a]", true},
+		{`\[a\]`, "[a]", true},
+		{`\{a\}`, "{a}", true},
 	} {
 		g, err := NewGlob(c.pattern)
 		require.NoError(t, err)
 		require.Equal(t, c.want, g.Match(c.name), "%s %s", c.pattern, c.name)
 	}
-	for _, bad := range []string{"", `a\`, "a\nb", strings.Repeat("a", 257)} {
+	for _, bad := range []string{"", `a\`, "a\nb", strings.Repeat("a", 257), "[", "]", "[a", "[a]", "gpt-{4,5}", `\[a]`} {
 		_, err := NewGlob(bad)
 		require.Error(t, err, bad)
 	}
