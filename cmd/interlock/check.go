@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/interlock-gateway/interlock/gateway/catalog"
 	"github.com/interlock-gateway/interlock/gateway/config"
-	"github.com/interlock-gateway/interlock/gateway/policy"
 	"github.com/interlock-gateway/interlock/gateway/server"
 )
 
@@ -42,24 +42,20 @@ func newCheckCommand() *cobra.Command {
 	return c
 }
 
-// check is everything a start would find wrong, the policy and the providers' files included.
+// check is everything a start would find wrong: the policy, the state and the providers' files
+// included.
 func check(ctx context.Context, path string) *config.Result {
 	_, r := catalog.Load(path, config.Env{})
-	if r.Config == nil {
+	if r.Found == nil {
 		return r
 	}
-	for i, b := range r.Config.Policy.Bundles {
-		if b.Path == "" {
-			continue
+	wrong := *r // as the file is: what is found below does not hide more of it
+	wrong.Errors = slices.Clone(r.Errors)
+	server.Check(ctx, r.Found, func(key, message string) {
+		if !wrong.Faulty(key) {
+			r.Fail(key, message)
 		}
-		_, err := policy.Load(ctx, policy.Path(b.Name, b.Path), policy.Options{Timeout: r.Config.Policy.Timeout})
-		if err != nil {
-			r.Fail(fmt.Sprintf("policy.bundles[%d].path", i), err.Error())
-		}
-	}
-	for name, err := range server.CheckProviders(r.Config) {
-		r.Fail(config.Join("providers", name), err.Error())
-	}
+	})
 	return r
 }
 

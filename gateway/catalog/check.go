@@ -11,10 +11,10 @@ import (
 // The catalogue is nil where the file has errors.
 func Load(path string, env config.Env) (*Catalog, *config.Result) {
 	r := config.Load(path, env)
-	if r.Config == nil {
+	if r.Found == nil {
 		return nil, r
 	}
-	c := New(r.Config)
+	c := New(r.Found)
 	Check(c, r)
 	if r.Err() != nil {
 		return nil, r
@@ -25,13 +25,17 @@ func Load(path string, env config.Env) (*Catalog, *config.Result) {
 // Check adds to a result what only the catalogue can tell: an alias named like one of its
 // models, and models that can never answer for an alias because of what they lack or cost.
 func Check(c *Catalog, r *config.Result) {
-	if r.Config == nil {
+	if r.Found == nil {
 		return
 	}
-	for name, a := range r.Config.Aliases {
+	for name, a := range r.Found.Aliases {
 		path := config.Join("aliases", name)
+		faulty := r.Faulty(path)
 		if m := c.models[name]; m != nil && m.Maker != "" {
 			r.Fail(path, "an alias may not be named like a model: the built-in catalogue has one of that name")
+		}
+		if faulty || r.Faulty("models") {
+			continue // of what stands in for them nothing can be said
 		}
 		contract := c.contracts[name]
 		if ok, missing := c.Model(a.Model).Satisfies(contract.Demand); !ok {

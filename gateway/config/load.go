@@ -3,6 +3,8 @@ package config
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 )
 
 // DefaultFile is the configuration file where none is named.
@@ -30,6 +32,9 @@ func (e Env) withDefaults() Env {
 type Result struct {
 	// Config is nil where there are errors.
 	Config *Config
+	// Found is what could be read, for further checks only: where there are errors, some of it
+	// is defaults. Nil where the file cannot be read at all.
+	Found *Config
 	// Errors and Warnings are sorted by their place in the file.
 	Errors, Warnings []Problem
 	// Files are the files and directories that the configuration was read from or refers to, to
@@ -57,13 +62,17 @@ func Parse(b []byte, name string, env Env) *Result {
 	d.watch(name)
 	c := new(Config)
 	fill(c)
-	if root, ok := d.read(b); ok {
+	root, ok := d.read(b)
+	if ok {
 		d.decode(c, root)
 		d.check(c)
 	}
-	r := &Result{Config: c, Files: d.files, doc: d, Errors: sorted(d.errors), Warnings: sorted(d.warnings)}
+	r := &Result{Config: c, Found: c, Files: d.files, doc: d, Errors: sorted(d.errors), Warnings: sorted(d.warnings)}
 	if len(r.Errors) > 0 {
 		r.Config = nil
+	}
+	if !ok {
+		r.Found = nil
 	}
 	return r
 }
@@ -75,6 +84,15 @@ func (r *Result) Has(key string) bool { return r.doc.has(key) }
 // Config stays, for further checks; Err reports it.
 func (r *Result) Fail(key, message string) {
 	r.Errors = sorted(append(r.Errors, r.doc.problem(key, message)))
+}
+
+// Faulty says whether an error stands at a key or inside it: then what was found of it is not
+// what the file means.
+func (r *Result) Faulty(key string) bool {
+	return r.doc.isBroken(key) || slices.ContainsFunc(r.Errors, func(p Problem) bool {
+		rest, inside := strings.CutPrefix(p.Key, key)
+		return inside && (rest == "" || rest[0] == '.' || rest[0] == '[')
+	})
 }
 
 // Warn adds a warning found elsewhere.

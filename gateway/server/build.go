@@ -16,15 +16,16 @@ import (
 )
 
 // load reads the configuration and what the catalogue says of it.
-func load(o Options) (*config.Config, *catalog.Catalog, []string, error) {
+// There is a result where there is a file.
+func load(o Options) (*config.Config, *catalog.Catalog, *config.Result, error) {
 	if o.Path == "" {
 		return o.Config, catalog.New(o.Config), nil, nil
 	}
 	cat, r := catalog.Load(o.Path, o.Env)
 	if err := r.Err(); err != nil {
-		return nil, nil, r.Files, err
+		return nil, nil, r, err
 	}
-	return r.Config, cat, r.Files, nil
+	return r.Config, cat, r, nil
 }
 
 // build makes a generation from a configuration and a policy (nil = the one that the

@@ -1,15 +1,82 @@
 package server
 
 import (
+	"context"
+	"errors"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+
 	"github.com/interlock-gateway/interlock/gateway/config"
+	"github.com/interlock-gateway/interlock/gateway/policy"
+	"github.com/interlock-gateway/interlock/gateway/storage"
 	"github.com/interlock-gateway/interlock/gateway/upstream"
 )
 
-// CheckProviders finds what a start would find wrong with the way to each provider: its URL,
-// its certificates, its proxy. Nothing is dialled.
-func CheckProviders(cfg *config.Config) map[string]error {
-	wrong := map[string]error{}
-	for name, p := range cfg.Providers {
+// Found is told what is wrong, with the key of the configuration that it is about.
+type Found func(key, message string)
+
+// Check finds what a start would find wrong beyond the file itself: its policy bundles, where
+// its state is kept, the way to each provider. All of it is reported. Nothing is dialled, made
+// or changed.
+func Check(ctx context.Context, cfg *config.Config, found Found) {
+	for i, b := range cfg.Policy.Bundles {
+		if b.Path != "" {
+			loadBundle(ctx, cfg, i, found)
+		}
+	}
+	checkState(cfg, found)
+	checkProviders(cfg, found)
+}
+
+// loadPolicy loads the bundle that a configuration names; nil where that is faulty.
+func loadPolicy(ctx context.Context, cfg *config.Config, found Found) *policy.Revision {
+	return loadBundle(ctx, cfg, activeBundle(cfg), found)
+}
+
+func loadBundle(ctx context.Context, cfg *config.Config, index int, found Found) *policy.Revision {
+	src, key := policy.Builtin(), "policy"
+	if index >= 0 {
+		b := cfg.Policy.Bundles[index]
+		src, key = policy.Path(b.Name, b.Path), bundleKey(index)
+	}
+	rev, err := policy.Load(ctx, src, policyOptions(cfg))
+	if err == nil {
+		return rev
+	}
+	var faults policy.Errors
+	if !errors.As(err, &faults) {
+		found(key, err.Error())
+		return nil
+	}
+	for _, f := range faults {
+		found(key, f.String())
+	}
+	return nil
+}
+
+func bundleKey(index int) string { return "policy.bundles[" + strconv.Itoa(index) + "].path" }
+
+// checkState finds what keeps the gateway from keeping what it must.
+func checkState(cfg *config.Config, found Found) {
+	if err := storage.Writable(filepath.Join(cfg.DataDir, spoolFile)); err != nil {
+		found("data_dir", err.Error())
+	}
+	if err := storage.Examine(cfg.Storage.URL); err != nil {
+		found("storage.url", err.Error())
+	}
+	if file := cfg.Policy.DecisionLog.File; file != "" {
+		if err := storage.Writable(file); err != nil {
+			found("policy.decision_log.file", err.Error())
+		}
+	}
+}
+
+// checkProviders finds what is wrong with a provider's URL, certificates or proxy.
+func checkProviders(cfg *config.Config, found Found) {
+	for _, name := range slices.Sorted(maps.Keys(cfg.Providers)) {
+		p := cfg.Providers[name]
 		if !p.Served() {
 			continue
 		}
@@ -21,8 +88,7 @@ func CheckProviders(cfg *config.Config) map[string]error {
 			}
 		}
 		if err != nil {
-			wrong[name] = err
+			found(config.Join("providers", name), err.Error())
 		}
 	}
-	return wrong
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -10,14 +11,17 @@ import (
 	"github.com/interlock-gateway/interlock/gateway/policy"
 )
 
-// source is the bundle that a configuration names: the first with a path, else the built-in.
+// source is the bundle that a configuration names, else the built-in.
 func source(cfg *config.Config) policy.Source {
-	for _, b := range cfg.Policy.Bundles {
-		if b.Path != "" {
-			return policy.Path(b.Name, b.Path)
-		}
+	if i := activeBundle(cfg); i >= 0 {
+		return policy.Path(cfg.Policy.Bundles[i].Name, cfg.Policy.Bundles[i].Path)
 	}
 	return policy.Builtin()
+}
+
+// activeBundle is the index of the first bundle with a path; -1 where there is none.
+func activeBundle(cfg *config.Config) int {
+	return slices.IndexFunc(cfg.Policy.Bundles, func(b config.Bundle) bool { return b.Path != "" })
 }
 
 func policyOptions(cfg *config.Config) policy.Options {

@@ -14,6 +14,7 @@ import (
 	"github.com/oklog/run"
 
 	"github.com/interlock-gateway/interlock/gateway/admin"
+	"github.com/interlock-gateway/interlock/gateway/catalog"
 	"github.com/interlock-gateway/interlock/gateway/config"
 	"github.com/interlock-gateway/interlock/gateway/downstream"
 	"github.com/interlock-gateway/interlock/gateway/flow"
@@ -51,6 +52,7 @@ type Server struct {
 	gateway *flow.Gateway
 	front   *downstream.Front
 	admin   *admin.Server
+	at      net.Listener // the callers'
 	adminAt net.Listener
 
 	building  sync.Mutex // one generation is built at a time
@@ -71,38 +73,77 @@ type Server struct {
 // Done is closed when Run has returned.
 func (s *Server) Done() <-chan struct{} { return s.done }
 
-// New builds everything and opens the listeners; nothing is served before Run. ctx bounds the
-// start only. A configuration with errors is a *config.Invalid.
+// spoolFile is where records go while storage is away, in data_dir.
+const spoolFile = "ledger.spool"
+
+// New opens the listeners and builds everything; nothing is served before Run. ctx bounds the
+// start only. What is wrong with a configuration or what it names is a *config.Invalid where
+// there is a file. A start that fails for that, or for want of a port, has made no file.
 func New(ctx context.Context, o Options) (*Server, error) {
-	cfg, cat, files, err := load(o)
+	cfg, cat, r, err := load(o)
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{options: o, log: o.Log, metrics: telemetry.NewMetrics(telemetry.Build{Version: o.Version}), files: files, done: make(chan struct{})}
+	s := &Server{options: o, log: o.Log, metrics: telemetry.NewMetrics(telemetry.Build{Version: o.Version}), done: make(chan struct{})}
+	if r != nil {
+		s.files = r.Files
+	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
-	if s.log == nil {
-		s.log, err = telemetry.NewLog(telemetry.LogOptions{Level: string(cfg.Log.Level), Format: string(cfg.Log.Format)})
-		if err != nil {
-			return nil, err
-		}
-		s.ownLog = true
-	}
-	if err := s.open(ctx, cfg); err != nil {
-		s.close(ctx)
-		return nil, err
-	}
-	s.building.Lock()
-	err = s.build(ctx, cfg, cat, nil)
-	s.building.Unlock()
-	if err != nil {
-		s.close(ctx)
-		return nil, err
-	}
-	if err := s.listen(cfg); err != nil {
+	if err := s.start(ctx, cfg, cat, r); err != nil {
 		s.close(ctx)
 		return nil, err
 	}
 	return s, nil
+}
+
+// start makes what the server is made of. What is left of it after an error, close releases.
+func (s *Server) start(ctx context.Context, cfg *config.Config, cat *catalog.Catalog, r *config.Result) error {
+	f := startFaults{result: r}
+	rev := loadPolicy(ctx, cfg, f.add)
+	checkState(cfg, f.add)
+	checkProviders(cfg, f.add)
+	s.at = listener(s.options.Listener, "listen.address", cfg.Listen.Address, f.add)
+	s.adminAt = listener(s.options.AdminListener, "admin.listen", cfg.Admin.Listen, f.add)
+	if err := f.err(); err != nil {
+		return err
+	}
+	if s.log == nil {
+		var err error
+		if s.log, err = telemetry.NewLog(telemetry.LogOptions{Level: string(cfg.Log.Level), Format: string(cfg.Log.Format)}); err != nil {
+			return err
+		}
+		s.ownLog = true
+	}
+	if err := s.open(ctx, cfg); err != nil {
+		return err
+	}
+	s.building.Lock()
+	err := s.build(ctx, cfg, cat, rev)
+	s.building.Unlock()
+	if err != nil {
+		return err
+	}
+	return s.listen(cfg)
+}
+
+// startFaults are what is wrong with a configuration, placed in its file where there is one.
+type startFaults struct {
+	result *config.Result
+	list   []error
+}
+
+func (f *startFaults) add(key, message string) {
+	f.list = append(f.list, errors.New(key+": "+message))
+	if f.result != nil {
+		f.result.Fail(key, message)
+	}
+}
+
+func (f *startFaults) err() error {
+	if f.result != nil {
+		return f.result.Err()
+	}
+	return errors.Join(f.list...)
 }
 
 // open opens what outlives generations.
@@ -118,7 +159,7 @@ func (s *Server) open(ctx context.Context, cfg *config.Config) error {
 	}
 	s.ledger, err = ledger.Open(ctx, ledger.Options{
 		DB: s.db, Durability: durability, Retention: cfg.Storage.Ledger.Retention,
-		MaxSize: int64(cfg.Storage.Ledger.MaxSize), SpoolPath: filepath.Join(cfg.DataDir, "ledger.spool"),
+		MaxSize: int64(cfg.Storage.Ledger.MaxSize), SpoolPath: filepath.Join(cfg.DataDir, spoolFile),
 	})
 	if err != nil {
 		return fmt.Errorf("ledger: %w", err)
@@ -138,14 +179,10 @@ func (s *Server) open(ctx context.Context, cfg *config.Config) error {
 	return nil
 }
 
-// listen opens the listeners and makes what serves them.
-func (s *Server) listen(cfg *config.Config) error {
-	at, err := listener(s.options.Listener, cfg.Listen.Address, "listen.address")
-	if err != nil {
-		return err
-	}
+// listen makes what serves the listeners.
+func (s *Server) listen(cfg *config.Config) (err error) {
 	l := &cfg.Listen
-	s.front, err = downstream.New(at, downstream.Options{
+	s.front, err = downstream.New(s.at, downstream.Options{
 		Gateway: s.gateway, Log: s.log, Metrics: s.metrics, OpenAPI: admin.OpenAPI,
 		TLS:               downstream.TLSFiles{Cert: l.TLS.CertFile, Key: l.TLS.KeyFile, ClientCA: l.TLS.ClientCAFile},
 		MaxRequestBody:    int64(l.MaxRequestBody),
@@ -153,11 +190,6 @@ func (s *Server) listen(cfg *config.Config) error {
 		ReadHeaderTimeout: l.ReadHeaderTimeout, ReadBodyTimeout: l.ReadBodyTimeout, IdleTimeout: l.IdleTimeout,
 		KeepHalfClosed: l.HalfClose == config.HalfCloseKeep,
 	})
-	if err != nil {
-		_ = at.Close() // nothing was served on it
-		return err
-	}
-	s.adminAt, err = listener(s.options.AdminListener, cfg.Admin.Listen, "admin.listen")
 	if err != nil {
 		return err
 	}
@@ -170,15 +202,17 @@ func (s *Server) listen(cfg *config.Config) error {
 	return nil
 }
 
-func listener(given net.Listener, address, key string) (net.Listener, error) {
+// listener opens an address; nil where that cannot be.
+func listener(given net.Listener, key, address string, found Found) net.Listener {
 	if given != nil {
-		return given, nil
+		return given
 	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", key, err)
+		found(key, err.Error())
+		return nil
 	}
-	return l, nil
+	return l
 }
 
 // Addr is the address for callers, AdminAddr the one for operators.
@@ -261,6 +295,8 @@ func (s *Server) close(ctx context.Context) (err error) {
 		s.stop()
 		if s.front != nil {
 			err = errors.Join(err, s.front.Close())
+		} else if s.at != nil {
+			_ = s.at.Close() // nothing was served on it
 		}
 		if s.adminAt != nil {
 			_ = s.adminAt.Close() // Shutdown has closed it already after a normal run

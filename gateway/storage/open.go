@@ -150,7 +150,7 @@ func (db *DB) openForReading(ctx context.Context, o Options) error {
 	case mark != fileMark && tables > 0:
 		return ErrForeign
 	case format > Format:
-		return fmt.Errorf("%w (it has %d, this version knows up to %d)", ErrNewerFormat, format, Format)
+		return newer(int64(format))
 	case format < Format:
 		return ErrOlderFormat
 	}
@@ -272,7 +272,7 @@ func (db *DB) migrate(ctx context.Context) error {
 			return ErrForeign
 		}
 		if format > Format {
-			return fmt.Errorf("%w (it has %d, this version knows up to %d)", ErrNewerFormat, format, Format)
+			return newer(format)
 		}
 		if format == Format {
 			return nil

@@ -71,6 +71,52 @@ func TestNewerFormatIsRefused(t *testing.T) {
 	}
 }
 
+// Examining finds what opening would, with a gateway on the file or none, and changes nothing.
+func TestExamineChangesNothing(t *testing.T) {
+	dir := t.TempDir()
+	url := "sqlite:" + filepath.Join(dir, "deep", "i.db")
+	examine := func() error {
+		t.Helper()
+		contents := func() map[string]string {
+			all := map[string]string{}
+			require.NoError(t, filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+				if err == nil && !e.IsDir() {
+					b, err := os.ReadFile(path)
+					require.NoError(t, err)
+					all[path] = string(b)
+				}
+				return err
+			}))
+			return all
+		}
+		before := contents()
+		err := Examine(url)
+		require.Equal(t, before, contents())
+		return err
+	}
+	require.NoError(t, examine())
+	require.NoDirExists(t, filepath.Join(dir, "deep"))
+
+	db := opened(t, filepath.Join(dir, "deep"))
+	require.FileExists(t, filepath.Join(dir, "deep", "i.db-wal"))
+	require.NoError(t, examine(), "another gateway has it")
+	require.NoError(t, db.write.do(t.Context(), true, func(tx *Tx) error { return tx.script("PRAGMA user_version = 98") }))
+	require.ErrorIs(t, examine(), ErrNewerFormat, "the file itself does not say so yet")
+	require.ErrorContains(t, examine(), "98")
+	require.NoError(t, db.Close())
+	require.NoFileExists(t, filepath.Join(dir, "deep", "i.db-wal"))
+	require.ErrorIs(t, examine(), ErrNewerFormat)
+
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "deep", "i.db"), []byte(strings.Repeat("no database", 20)), 0o600))
+	require.ErrorIs(t, examine(), ErrCorrupt)
+	url = "sqlite:" + filepath.Join(dir, "deep", "i.db", "below", "i.db")
+	require.ErrorContains(t, examine(), "i.db is not a directory")
+	url = "sqlite:" + filepath.Join(dir, "deep")
+	require.ErrorContains(t, examine(), "deep is a directory")
+	url = "postgres://u:secret@h/db"
+	require.ErrorIs(t, examine(), ErrNotBuilt)
+}
+
 func TestForeignAndDamagedFilesAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	foreign := filepath.Join(dir, "foreign.db")
