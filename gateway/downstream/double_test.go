@@ -70,12 +70,18 @@ func (d *double) Begin(_ *flow.Caller, e openai.Endpoint, h flow.Head, body []by
 
 func (d *double) Models(*flow.Caller) *flow.Reply { return jsonReply(`{"object":"list"}`) }
 
-func (d *double) Model(_ *flow.Caller, id string) *flow.Reply {
-	return jsonReply(`{"id":` + quoted(id) + `}`)
+func (d *double) Model(_ *flow.Caller, id string) (*flow.Reply, *openai.Error) {
+	if id == "nobody" {
+		return nil, openai.NewError(openai.ModelNotFound, "The model does not exist.")
+	}
+	return jsonReply(`{"id":` + quoted(id) + `}`), nil
 }
 
-func (d *double) RequestByID(_ *flow.Caller, id string) *flow.Reply {
-	return jsonReply(`{"request":` + quoted(id) + `}`)
+func (d *double) RequestByID(_ *flow.Caller, id string) (*flow.Reply, *openai.Error) {
+	if id == "nobody" {
+		return nil, openai.NewError(openai.NotFound, "There is no such request.")
+	}
+	return jsonReply(`{"request":` + quoted(id) + `}`), nil
 }
 
 func (d *double) DrainNow() { d.once.Do(func() { close(d.drained) }) }

@@ -13,8 +13,8 @@ type gateway interface {
 	Authenticate(flow.Head) (*flow.Caller, *openai.Error)
 	Begin(*flow.Caller, openai.Endpoint, flow.Head, []byte, time.Time) exchange
 	Models(*flow.Caller) *flow.Reply
-	Model(c *flow.Caller, id string) *flow.Reply
-	RequestByID(c *flow.Caller, id string) *flow.Reply
+	Model(c *flow.Caller, id string) (*flow.Reply, *openai.Error)
+	RequestByID(c *flow.Caller, id string) (*flow.Reply, *openai.Error)
 	DrainNow()
 }
 

@@ -132,14 +132,20 @@ func (f *Front) look(ctx *fasthttp.RequestCtx, c *flow.Caller, t target) {
 		return
 	}
 	id, ok := t.name()
-	switch {
-	case !ok:
+	if !ok {
 		f.refuse(ctx, t.endpoint, notFound())
-	case t.operation == oneModel:
-		reply(ctx, f.gateway.Model(c, id))
-	default:
-		reply(ctx, f.gateway.RequestByID(c, id))
+		return
 	}
+	find := f.gateway.RequestByID
+	if t.operation == oneModel {
+		find = f.gateway.Model
+	}
+	found, err := find(c, id)
+	if err != nil {
+		f.refuse(ctx, t.endpoint, &refusal{Error: *err})
+		return
+	}
+	reply(ctx, found)
 }
 
 // reply makes a whole reply the response; its body is copied.

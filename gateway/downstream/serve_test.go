@@ -65,7 +65,11 @@ func TestUnknownPaths(t *testing.T) {
 		refusedWith(t, resp, body, 404, "not_found")
 		require.False(t, resp.Close, "the connection can go on")
 	}
-	resp, body := say(t, conn, r, post("/v1/messages", "{}"))
+	resp, body := say(t, conn, r, get("/v1/models/nobody"))
+	refusedWith(t, resp, body, 404, "model_not_found")
+	resp, body = say(t, conn, r, get("/interlock/v1/requests/nobody"))
+	refusedWith(t, resp, body, 404, "not_found")
+	resp, body = say(t, conn, r, post("/v1/messages", "{}"))
 	refusedWith(t, resp, body, 404, "not_found")
 	require.True(t, resp.Close, "a body is left")
 }

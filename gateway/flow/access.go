@@ -2,11 +2,13 @@ package flow
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strconv"
 	"time"
 
+	"github.com/interlock-gateway/interlock/gateway/ledger"
 	"github.com/interlock-gateway/interlock/gateway/openai"
 )
 
@@ -26,20 +28,18 @@ func (gw *Gateway) Authenticate(h Head) (*Caller, *openai.Error) {
 const lookupTime = 5 * time.Second
 
 // RequestByID answers GET /interlock/v1/requests/{id}: the caller's own record.
-func (gw *Gateway) RequestByID(c *Caller, id string) *Reply {
+func (gw *Gateway) RequestByID(c *Caller, id string) (*Reply, *openai.Error) {
 	ctx, cancel := context.WithTimeout(gw.ctx, lookupTime)
 	defer cancel()
 	r, err := gw.ledger.Reader().Show(ctx, id)
-	if err != nil || r.Key != c.key.Name {
-		return errorReply(openai.NewError(openai.NotFound, "This key has no request of that ID."))
+	if err != nil && !errors.Is(err, ledger.ErrNotFound) {
+		gw.log.Warn("a caller's look into the ledger failed", "error", err.Error())
+		return nil, openai.NewError(openai.StorageUnavailable, "The ledger cannot be read now.")
 	}
-	return &Reply{Status: 200, ContentType: typeJSON, Body: r.AppendJSON(nil, true)}
-}
-
-func errorReply(e *openai.Error) *Reply {
-	r := &Reply{Status: e.Status, ContentType: typeJSON, Body: e.AppendJSON(nil)}
-	r.add("x-should-retry", "false")
-	return r
+	if err != nil || r.Key != c.key.Name {
+		return nil, openai.NewError(openai.NotFound, "This key has no request of that ID.")
+	}
+	return &Reply{Status: 200, ContentType: typeJSON, Body: r.AppendJSON(nil, true)}, nil
 }
 
 // Models answers GET /v1/models: what this key may call, aliases included.
@@ -55,7 +55,7 @@ func (gw *Gateway) Models(c *Caller) *Reply {
 }
 
 // Model answers GET /v1/models/{id}.
-func (gw *Gateway) Model(c *Caller, id string) *Reply {
+func (gw *Gateway) Model(c *Caller, id string) (*Reply, *openai.Error) {
 	model := id
 	if a := c.gen.aliases[id]; a != nil {
 		model = a.contract.Model
@@ -63,9 +63,9 @@ func (gw *Gateway) Model(c *Caller, id string) *Reply {
 	if !c.key.MayCall(id) || !c.serves(model) {
 		e := openai.NewError(openai.ModelNotFound, "The model does not exist, or this key may not use it.")
 		e.Param = "model"
-		return errorReply(e)
+		return nil, e
 	}
-	return &Reply{Status: 200, ContentType: typeJSON, Body: c.gen.appendModel(nil, id)}
+	return &Reply{Status: 200, ContentType: typeJSON, Body: c.gen.appendModel(nil, id)}, nil
 }
 
 func (c *Caller) serves(model string) bool {
