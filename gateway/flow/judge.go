@@ -119,8 +119,11 @@ func (x *Exchange) classify(now time.Time, f *fault, l *lastFailure) policy.Fail
 	in.Detail = x.detail(now, f)
 	v, meta := x.gen.Policy.Failure(x.g.ctx, &in)
 	x.note(policy.PointFailure, x.at.number, v.Class.String(), v.Reason, &meta)
-	if l.phase == failure.AfterOutput && v.Class != failure.Cancelled {
+	switch {
+	case l.phase == failure.AfterOutput && v.Class != failure.Cancelled:
 		v.Class = failure.PartialStream // whatever broke, half an answer is downstream
+	case v.Class == failure.Refusal, v.Class == failure.Cancelled && f.transport != failure.Aborted:
+		v.Class = failure.Unknown // no answer was delivered and nobody has left, whatever a policy says
 	}
 	if l.deadlineEnded && x.at.byLimit {
 		v.Health, v.Isolate = policy.HealthIgnore, false // the caller's own clock
