@@ -22,7 +22,7 @@ const module = "github.com/interlock-gateway/interlock/"
 // order is architecture from top to bottom. A package of two segments stands for those below
 // it too.
 var order = []string{
-	"server", "admin", "downstream", "flow", "route", "key", "upstream", "adapter", "policy",
+	"server", "admin", "downstream", "flow", "route", "key", "upstream", "adapter", "wasm", "policy",
 	"ledger", "storage", "recovery", "failure", "openai", "catalog", "fault", "config", "telemetry",
 }
 

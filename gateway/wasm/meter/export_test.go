@@ -1,0 +1,6 @@
+package meter
+
+const (
+	GrowCost   = growCost
+	ImportCost = importCost
+)
