@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"net"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -76,7 +78,7 @@ func TestPathsAndMethods(t *testing.T) {
 	} {
 		st.refused(404, notFound, "GET", path, "")
 	}
-	st.refused(405, methodNotAllowed, "POST", "/healthz", "")
+	st.refused(405, invalidRequest, "POST", "/healthz", "")
 	r := st.call("PATCH", "/admin/v1/switches/group/g", "")
 	require.Equal(t, 405, r.status)
 	require.Equal(t, "DELETE, GET, HEAD, PUT", r.header.Get("Allow"))
@@ -211,7 +213,9 @@ func TestSwitches(t *testing.T) {
 	}
 	for body, says := range map[string]string{
 		``: "object", `{}`: "reason", `{"reason":""}`: "reason", `{"reason":"r","untill":null}`: `"untill"`, `{"reason":1}`: "reason",
-		`{"reason":"r","until":"soon"}`: "", `{"reason":"r","until":"2026-03-01T12:00:00Z"}`: "passed", `[]`: "body", `{"reason":"r"} x`: "", `{"reason":`: "ends",
+		`{"reason":"r","until":"soon"}`: "an RFC 3339 time such as 2026-01-02T15:04:05Z, or null, is expected",
+		`{"reason":"r","until":7}`:      "RFC 3339", `{"reason":"r","reason":"s"}`: "reason is given twice", `{"reason":"r","Reason":"s"}`: "Reason is given twice",
+		`{"reason":"r","r\u0065ason":"s"}`: "reason is given twice", `{"reason":"r","until":"2026-03-01T12:00:00Z"}`: "passed", `[]`: "body", `{"reason":"r"} x`: "", `{"reason":`: "ends",
 		`{"reason":"` + strings.Repeat("x", maxReason+1) + `"}`: "too long",
 	} {
 		require.Contains(t, st.refused(400, invalidRequest, "PUT", p, body), says, body)
@@ -466,4 +470,22 @@ func TestSlowHeadsAndManyConnectionsAreBounded(t *testing.T) {
 	require.NoError(t, b.Close())
 	require.ErrorIs(t, <-waiting, net.ErrClosed)
 	require.NoError(t, c.Close())
+}
+
+// A code that is not the callers' side's stands in the README of the packages.
+func TestCodesAreDocumented(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
+	require.NoError(t, err)
+	callers, err := os.ReadFile("../openai/error.go")
+	require.NoError(t, err)
+	source, err := os.ReadFile("answer.go")
+	require.NoError(t, err)
+	codes := regexp.MustCompile(`(?m)^\t\w+ += "(\w+)"`).FindAllStringSubmatch(string(source), -1)
+	require.Greater(t, len(codes), 10)
+	for _, code := range codes {
+		require.Contains(t, string(readme), "`"+code[1]+"`")
+		if !strings.Contains(string(callers), `"`+code[1]+`"`) {
+			require.Regexp(t, "(?m)^\\| .*`"+code[1]+"`.* \\| \\d{3} \\|", string(readme), "it has no row of its own")
+		}
+	}
 }

@@ -17,7 +17,8 @@ import (
 	"github.com/interlock-gateway/interlock/gateway/storage"
 )
 
-// The codes of refusals. They are the callers' side's where it has the same case.
+// The codes of refusals. They are the callers' side's where it has the same case; the README of
+// the packages lists the others, see TestCodesAreDocumented.
 const (
 	invalidRequest     = "invalid_request"
 	requestTooLarge    = "request_too_large"
@@ -26,7 +27,6 @@ const (
 	foreignHost        = "foreign_host"
 	foreignOrigin      = "foreign_origin"
 	notFound           = "not_found"
-	methodNotAllowed   = "method_not_allowed"
 	nameTaken          = "name_taken"
 	reloadRefused      = "reload_refused"
 	decisionFailed     = "decision_failed"
@@ -162,6 +162,7 @@ func decode(b []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
 	err := d.Decode(v)
+	var refused *refusal
 	var wrong *json.UnmarshalTypeError
 	var syntax *json.SyntaxError
 	switch {
@@ -169,7 +170,12 @@ func decode(b []byte, v any) error {
 		if _, err := d.Token(); !errors.Is(err, io.EOF) {
 			return bad("", "the body holds more than one JSON value")
 		}
+		if name, twice := repeated(b); twice {
+			return bad(name, "%s is given twice", name)
+		}
 		return nil
+	case errors.As(err, &refused):
+		return refused
 	case errors.As(err, &wrong):
 		return bad(wrong.Field, "%s: %s is not allowed here", orBody(wrong.Field), wrong.Value)
 	case errors.As(err, &syntax):

@@ -89,7 +89,7 @@ func (s *Server) find(r *http.Request) (*endpoint, []string, *refusal) {
 	slices.Sort(allowed)
 	allow := strings.Join(allowed, ", ")
 	return nil, nil, &refusal{
-		status: http.StatusMethodNotAllowed, code: methodNotAllowed, allow: allow,
+		status: http.StatusMethodNotAllowed, code: invalidRequest, allow: allow,
 		message: "this path does not take that method; it takes " + allow,
 	}
 }

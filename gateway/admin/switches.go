@@ -52,8 +52,8 @@ func (s *Server) showSwitch(w http.ResponseWriter, c *call) error {
 func (s *Server) setSwitch(w http.ResponseWriter, c *call) error {
 	kind, name := c.names[0], c.names[1]
 	body := struct {
-		Reason string     `json:"reason"`
-		Until  *time.Time `json:"until"`
+		Reason string `json:"reason"`
+		Until  moment `json:"until"`
 	}{}
 	if err := c.read(&body); err != nil {
 		return err
@@ -65,10 +65,7 @@ func (s *Server) setSwitch(w http.ResponseWriter, c *call) error {
 		return err
 	}
 	now := s.Now()
-	sw := storage.Switch{Kind: kind, Name: name, Reason: body.Reason, Who: c.who, At: now}
-	if body.Until != nil {
-		sw.Until = *body.Until
-	}
+	sw := storage.Switch{Kind: kind, Name: name, Reason: body.Reason, Until: body.Until.Time, Who: c.who, At: now}
 	ctx, cancel := c.changing()
 	defer cancel()
 	before, err := s.State.Switches().Put(ctx, sw, s.Generation().Table, now)
