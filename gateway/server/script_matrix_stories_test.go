@@ -1,5 +1,7 @@
 package server
 
+import "strings"
+
 // A failing is one way in which a provider, or who asked, ends an attempt. Each is one story of
 // the matrix, told in every world (see course), with and without possible side effects.
 type failing struct {
@@ -69,6 +71,7 @@ var failings = []failing{
 	{class: "model_unavailable", phase: "before_output", fault: inside("model_not_found")},
 	{class: "partial_stream", stands: "model_unavailable", phase: "after_output", stream: after(inside("model_not_found"))},
 
+	{class: "network", phase: "before_headers", notSent: true, reached: "http://" + strings.Repeat("x", 64) + ".invalid/v1"},     // no name can be so long
 	{class: "network", phase: "before_headers", notSent: true, reached: "http://127.0.0.1:1/v1"},                                 // refused
 	{class: "network", phase: "before_headers", notSent: true, onConnection: "wire \"no tls\"\n  cut fin", reached: "{{tls}}"},   // no TLS
 	{class: "network", phase: "before_headers", fault: "cut reset"},                                                              // sent, no head
