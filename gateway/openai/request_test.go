@@ -150,6 +150,76 @@ func TestScanRefuses(t *testing.T) {
 	}
 }
 
+// What the gateway reads for itself has the type that it must have, or the body is refused: what
+// it made of anything else would not be what the provider makes of it.
+func TestScanRefusesWrongTypes(t *testing.T) {
+	values := map[string]string{
+		"boolean": `true`, "number": `7`, "fraction": `1.0`, "text": `"x"`, "array": `[]`, "object": `{}`,
+	}
+	bodies := map[Endpoint]string{
+		ChatCompletions: hello, Responses: `"input":"x"`, Completions: `"prompt":"x"`, Embeddings: `"input":"x"`, Moderations: `"input":"x"`,
+	}
+	only := func(e ...Endpoint) []Endpoint { return e }
+	everywhere := Endpoints()
+	for name, c := range map[string]struct {
+		allowed string
+		on      []Endpoint
+	}{
+		"stream":                {"boolean", everywhere},
+		"stream_options":        {"object", everywhere},
+		"tools":                 {"array", everywhere},
+		"functions":             {"array", everywhere},
+		"web_search_options":    {"object", everywhere},
+		"parallel_tool_calls":   {"boolean", everywhere},
+		"response_format":       {"object", everywhere},
+		"background":            {"boolean", everywhere},
+		"conversation":          {"text object", everywhere},
+		"store":                 {"boolean", everywhere},
+		"previous_response_id":  {"text", everywhere},
+		"encoding_format":       {"text", everywhere},
+		"n":                     {"number fraction", everywhere},
+		"max_tokens":            {"number fraction", everywhere},
+		"max_completion_tokens": {"number fraction", everywhere},
+		"max_output_tokens":     {"number fraction", everywhere},
+		"user":                  {"text", everywhere},
+		"prompt_cache_key":      {"text", everywhere},
+		"modalities":            {"array", everywhere},
+		"instructions":          {"text array", only(Responses)},
+		"text":                  {"object", only(Responses)},
+		"prompt":                {"object", only(Responses)},
+	} {
+		for _, e := range everywhere {
+			for kind, value := range values {
+				if _, own := bodies[e]; !own || e == Completions && name == "prompt" {
+					continue
+				}
+				body := `{"model":"m",` + bodies[e] + `,"` + name + `":` + value + `}`
+				var r Request
+				err := ScanRequest(e, []byte(body), &r)
+				if slices.Contains(strings.Fields(c.allowed), kind) || !slices.Contains(c.on, e) {
+					require.Nil(t, err, "%s %s", e, body)
+					continue
+				}
+				require.NotNil(t, err, "%s %s", e, body)
+				require.Equal(t, InvalidRequest, err.Code)
+				require.Equal(t, 400, err.Status)
+				require.Equal(t, name, err.Param)
+				require.Contains(t, err.Message, name+" must be ")
+			}
+			var r Request
+			body := `{"model":"m",` + bodies[e] + `,"` + name + `":null}`
+			if e != Completions || name != "prompt" {
+				require.Nil(t, ScanRequest(e, []byte(body), &r), body)
+			}
+		}
+	}
+	// A value that is no JSON at all is said to be that.
+	var r Request
+	err := ScanRequest(Responses, []byte(`{"model":"m","input":"x","previous_response_id":[}`), &r)
+	require.NotNil(t, err)
+	require.Contains(t, err.Message, "not valid JSON")
+}
+
 func TestOfferedTools(t *testing.T) {
 	body := []byte(`{"model":"m",` + hello + `,"tools":[{"type":"function","function":{"name":"a","strict":true,"parameters":{"x":1}}},{"type":"web_search"},
 		{"type":"function","name":"b","parameters":null},{"type":"custom","custom":{"name":"c"}},7,{"function":{"name":"d","parameters":{"y":2}}}],"functions":[{"name":"e"}]}`)

@@ -122,7 +122,8 @@ type scan struct {
 //   - messages (chat completions) is an array that is not empty; input (responses, embeddings,
 //     moderations) and prompt (completions) are text or an array. Responses may do without input
 //     where they name a prompt, a conversation or a previous response;
-//   - stream is a boolean or null; stream_options is an object or null, and so on.
+//   - every other member that the gateway reads has its type, or is null: what is made of another
+//     here is not what a provider makes of it.
 //
 // Everything else is the provider's to judge.
 func ScanRequest(e Endpoint, body []byte, r *Request) *Error {
@@ -180,12 +181,14 @@ func (s *scan) member(key []byte) *Error {
 	s.seen |= 1 << m
 	if k := s.json.Peek(); k != jsonx.Null && k != jsonx.None {
 		s.filled |= 1 << m
+		if want := shapeOf(m, s.r.Endpoint); want.kinds != 0 && want.kinds&(1<<k) == 0 {
+			name := string(key)
+			return s.unless(name, name+" must be "+want.words)
+		}
 	}
 	switch m {
 	case modelMember:
 		return s.model()
-	case streamMember:
-		return s.stream()
 	case streamOptionsMember:
 		return s.streamOptions()
 	case messagesMember:
@@ -203,10 +206,57 @@ func (s *scan) member(key []byte) *Error {
 	return nil
 }
 
-// fact reads a member that may have any shape.
+// shape is what a member may be besides null, and how an error says so.
+type shape struct {
+	kinds uint8 // a bit for each jsonx.Kind; 0 = not checked here
+	words string
+}
+
+var (
+	aString        = shape{1 << jsonx.String, "a string"}
+	aNumber        = shape{1 << jsonx.Number, "a number"}
+	aBoolean       = shape{1 << jsonx.Bool, "true or false"}
+	anArray        = shape{1 << jsonx.Array, "an array"}
+	anObject       = shape{1 << jsonx.Object, "an object"}
+	stringOrArray  = shape{1<<jsonx.String | 1<<jsonx.Array, "a string or an array"}
+	stringOrObject = shape{1<<jsonx.String | 1<<jsonx.Object, "a string or an object"}
+)
+
+// shapeOf is the shape of a member. Model, messages, input and the prompt of completions are not
+// here: more is checked of them, by their own readers. The names that mean something on one
+// endpoint only are free on the others.
+func shapeOf(m member, e Endpoint) shape {
+	switch m {
+	case streamMember, parallelMember, backgroundMember, storeMember:
+		return aBoolean
+	case streamOptionsMember, webSearchMember, responseFormatMember:
+		return anObject
+	case toolsMember, functionsMember, modalitiesMember:
+		return anArray
+	case previousResponseMember, encodingMember, userMember, promptCacheKeyMember:
+		return aString
+	case choicesMember, maxTokensMember, maxCompletionTokensMember, maxOutputTokensMember:
+		return aNumber
+	case conversationMember:
+		return stringOrObject
+	case textMember, promptMember:
+		if e == Responses {
+			return anObject
+		}
+	case instructionsMember:
+		if e == Responses {
+			return stringOrArray
+		}
+	}
+	return shape{}
+}
+
+// fact reads a member whose type is right.
 func (s *scan) fact(m member) {
 	r := s.r
 	switch m {
+	case streamMember:
+		r.Stream = s.json.TrueOrSkip()
 	case instructionsMember:
 		s.content()
 	case toolsMember:
@@ -272,14 +322,12 @@ func (s *scan) str() Span {
 	return s.span()
 }
 
-// named says whether a value is neither null nor false nor empty text.
+// named says whether a value is neither null nor empty text.
 func (s *scan) named() bool {
 	switch s.json.Peek() {
 	case jsonx.Null:
 		s.json.Skip()
 		return false
-	case jsonx.Bool:
-		return s.json.TrueOrSkip()
 	case jsonx.String:
 		raw, _ := s.json.Str()
 		return len(raw) > 0
@@ -319,28 +367,12 @@ func (s *scan) unless(param, message string) *Error {
 	return invalid(param, message)
 }
 
-func (s *scan) stream() *Error {
-	switch s.json.Peek() {
-	case jsonx.Bool:
-		s.r.Stream = s.json.TrueOrSkip()
-	case jsonx.Null:
-		s.json.Skip()
-	default:
-		return s.unless("stream", "stream must be true or false")
-	}
-	return nil
-}
-
 func (s *scan) streamOptions() *Error {
 	r := s.r
-	switch s.json.Peek() {
-	case jsonx.Null:
+	if s.json.Peek() != jsonx.Object { // null, or no JSON at all
 		from, to := s.json.Skip()
 		r.optionsAt = Span{from, to}
 		return nil
-	case jsonx.Object:
-	default:
-		return s.unless("stream_options", "stream_options must be an object")
 	}
 	from := s.json.Pos()
 	s.json.Enter()
