@@ -66,16 +66,10 @@ func (s *Server) showMetrics(w http.ResponseWriter, c *call) error {
 }
 
 func (s *Server) showCircuits() {
-	table := s.Generation().Table
-	known := map[[2]string]bool{}
-	for _, g := range table.Groups() {
-		for _, ch := range g.Channels {
-			known[[2]string{g.Name, ch.Name}] = true
-		}
-	}
-	s.Metrics.KeepCircuits(func(group, channel string) bool { return known[[2]string{group, channel}] })
-	table.Circuits(s.Now(), func(group, channel, model string, st breaker.State) {
-		s.Metrics.SetCircuit(group, channel, model, st.String())
+	s.Metrics.ShowCircuits(func(show func(group, channel, model, state string)) {
+		s.Generation().Table.Circuits(s.Now(), func(group, channel, model string, st breaker.State) {
+			show(group, channel, model, st.String())
+		})
 	})
 }
 

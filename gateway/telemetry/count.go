@@ -55,7 +55,8 @@ func (m *Metrics) CountRefused(endpoint string) {
 // FirstOutput records how long a caller waited for the first meaningful output.
 func (m *Metrics) FirstOutput(d time.Duration) { m.firstOutput.Observe(seconds(d)) }
 
-// UpstreamAborted counts an upstream call that was aborted because the caller had left.
+// UpstreamAborted counts an upstream call that was aborted because the caller had left, or at the
+// end of a drain.
 func (m *Metrics) UpstreamAborted() { m.aborts.Inc() }
 
 // CountDecision counts a policy decision and the time it took. The reason is the policy's

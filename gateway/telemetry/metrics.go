@@ -105,7 +105,7 @@ func (m *Metrics) registerRequests() {
 	m.overhead = m.histogram("interlock_gateway_overhead_seconds",
 		"Time that the gateway itself took of a request: without queues, backoff and upstreams.", ownSeconds)
 	m.aborts = m.counter("interlock_upstream_aborts_total",
-		"Upstream calls that were aborted because the caller had left.")
+		"Upstream calls that were aborted because the caller had left, or at the end of a drain.")
 	m.tokens = counters[[2]string](m, "interlock_tokens_total",
 		"Tokens of all attempts, by kind.", "model", "kind")
 	m.cost = counters[[2]string](m, "interlock_cost_usd_total",

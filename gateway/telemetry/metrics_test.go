@@ -202,8 +202,14 @@ func TestCircuits(t *testing.T) {
 		require.InDelta(t, want, value(t, m, "interlock_circuit_state", "eu", "primary", "gpt-5-mini"), 0)
 	}
 	m.SetCircuit("primary", "gone", "gpt-5-mini", "open")
-	m.KeepCircuits(func(group, channel string) bool { return channel == "eu" })
-	require.Len(t, gather(t, m)["interlock_circuit_state"].Metric, 1)
+	m.SetCircuit("primary", "eu", "gone-from-a-kept-channel", "open")
+	m.ShowCircuits(func(show func(group, channel, model, state string)) {
+		show("primary", "eu", "gpt-5-mini", "half_open")
+		show("primary", "eu", "a name of a caller's", "closed")
+	})
+	require.Len(t, gather(t, m)["interlock_circuit_state"].Metric, 2)
+	require.InDelta(t, 1, value(t, m, "interlock_circuit_state", "eu", "primary", "gpt-5-mini"), 0)
+	require.InDelta(t, 0, value(t, m, "interlock_circuit_state", "eu", "primary", Other), 0)
 	m.SetCircuit("primary", "gone", "gpt-5-mini", "half_open")
 	require.InDelta(t, 1, value(t, m, "interlock_circuit_state", "gone", "primary", "gpt-5-mini"), 0)
 }
@@ -230,7 +236,7 @@ func TestMetricsHammer(t *testing.T) {
 	wg.Go(func() {
 		for range 20 {
 			m.Allow(Names{Models: []string{"gpt-5-mini"}, Keys: []string{"web-app"}})
-			m.KeepCircuits(func(string, string) bool { return false })
+			m.ShowCircuits(func(func(group, channel, model, state string)) {})
 			_ = scrape(m)
 		}
 	})

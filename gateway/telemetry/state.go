@@ -2,6 +2,10 @@ package telemetry
 
 // SetCircuit shows the state of a route's circuit: closed, half_open or open.
 func (m *Metrics) SetCircuit(group, channel, model, state string) {
+	m.setCircuit([3]string{group, channel, m.model(model)}, state)
+}
+
+func (m *Metrics) setCircuit(k [3]string, state string) {
 	v := 0.0
 	switch state {
 	case "half_open":
@@ -9,12 +13,19 @@ func (m *Metrics) SetCircuit(group, channel, model, state string) {
 	case "open":
 		v = 2
 	}
-	m.circuits.of([3]string{group, channel, m.model(model)}).Set(v)
+	m.circuits.of(k).Set(v)
 }
 
-// KeepCircuits drops the circuits of channels that the configuration no longer has.
-func (m *Metrics) KeepCircuits(wanted func(group, channel string) bool) {
-	for _, k := range m.circuits.keep(func(k [3]string) bool { return wanted(k[0], k[1]) }) {
+// ShowCircuits shows the circuits that each names by calling show, as SetCircuit does, and drops
+// all others: those of routes that the configuration no longer has.
+func (m *Metrics) ShowCircuits(each func(show func(group, channel, model, state string))) {
+	shown := map[[3]string]bool{}
+	each(func(group, channel, model, state string) {
+		k := [3]string{group, channel, m.model(model)}
+		shown[k] = true
+		m.setCircuit(k, state)
+	})
+	for _, k := range m.circuits.keep(func(k [3]string) bool { return shown[k] }) {
 		m.circuitVec.DeleteLabelValues(k[0], k[1], k[2])
 	}
 }
