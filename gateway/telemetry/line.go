@@ -31,6 +31,26 @@ func (l *Log) AttemptClosed(a *AttemptLine) {
 	if !l.Enabled(context.Background(), slog.LevelInfo) {
 		return
 	}
+	if l.byHand {
+		r := beginRecord(time.Now(), "attempt closed")
+		r.text("request_id", a.RequestID)
+		r.text("correlation_id", a.CorrelationID)
+		r.text("user_action", a.UserAction)
+		r.optional("client_retry", a.ClientRetry)
+		r.int("attempt", int64(a.Attempt))
+		r.text("cause", a.Cause)
+		r.text("group", a.Group)
+		r.text("channel", a.Channel)
+		r.text("model", a.Model)
+		r.text("class", a.Class)
+		r.text("phase", a.Phase)
+		r.text("reason", a.Reason)
+		r.int("delay_ms", a.Delay.Milliseconds())
+		r.int("time_left_ms", a.TimeLeft.Milliseconds())
+		r.text("circuit", a.Circuit)
+		r.into(l.sink)
+		return
+	}
 	l.LogAttrs(context.Background(), slog.LevelInfo, "attempt closed",
 		slog.String("request_id", a.RequestID),
 		slog.String("correlation_id", a.CorrelationID),
@@ -65,6 +85,19 @@ type RequestLine struct {
 // RequestEnded logs a request that ended.
 func (l *Log) RequestEnded(r *RequestLine) {
 	if !l.Enabled(context.Background(), slog.LevelInfo) {
+		return
+	}
+	if l.byHand {
+		e := beginRecord(time.Now(), "request ended")
+		e.text("request_id", r.RequestID)
+		e.text("correlation_id", r.CorrelationID)
+		e.text("user_action", r.UserAction)
+		e.optional("client_retry", r.ClientRetry)
+		e.text("terminal", r.Terminal)
+		e.int("attempts", int64(r.Attempts))
+		e.text("cause", r.Cause)
+		e.int("status", int64(r.Status))
+		e.into(l.sink)
 		return
 	}
 	l.LogAttrs(context.Background(), slog.LevelInfo, "request ended",

@@ -19,7 +19,8 @@ type LogOptions struct {
 // request up; what does not fit is dropped, counted and reported in a line of its own.
 type Log struct {
 	*slog.Logger
-	sink *sink
+	sink   *sink
+	byHand bool // lines of every request are written without slog's attributes: JSON only
 }
 
 // NewLog starts a log. The error names the option and what is allowed.
@@ -40,7 +41,7 @@ func NewLog(o LogOptions) (*Log, error) {
 	default:
 		return nil, fmt.Errorf("log.format %q is not one of json, text", o.Format)
 	}
-	l := &Log{sink: newSink(o.Output)}
+	l := &Log{sink: newSink(o.Output), byHand: o.Format != "text"}
 	options := &slog.HandlerOptions{Level: level}
 	l.sink.dropped = func(n int64) []byte {
 		var line lineBuffer

@@ -3,10 +3,14 @@ package telemetry
 import (
 	"io"
 	"sync"
+	"time"
 )
 
 // sinkLimit bounds what waits to be written, in bytes: some 4,000 lines.
 const sinkLimit = 1 << 20
+
+// sinkPause is how long a line waits for company: one write for many lines.
+const sinkPause = 5 * time.Millisecond
 
 // sink is a writer that never blocks: it buffers whole lines for a goroutine that writes
 // them, and drops lines when that goroutine falls behind.
@@ -20,12 +24,13 @@ type sink struct {
 	lost    int64
 	closed  bool
 	wake    chan struct{}
+	urgent  chan struct{} // half full, or closed
 	done    chan struct{}
 	err     error // of the last write; read after done
 }
 
 func newSink(out io.Writer) *sink {
-	s := &sink{out: out, limit: sinkLimit, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	s := &sink{out: out, limit: sinkLimit, wake: make(chan struct{}, 1), urgent: make(chan struct{}, 1), done: make(chan struct{})}
 	go s.run()
 	return s
 }
@@ -41,16 +46,20 @@ func (s *sink) Write(line []byte) (int, error) {
 	default:
 		s.waiting = append(s.waiting, line...)
 	}
+	full := len(s.waiting) > s.limit/2
 	s.mu.Unlock()
 	if first {
-		s.signal()
+		signal(s.wake)
+	}
+	if full {
+		signal(s.urgent)
 	}
 	return len(line), nil
 }
 
-func (s *sink) signal() {
+func signal(c chan struct{}) {
 	select {
-	case s.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -58,7 +67,15 @@ func (s *sink) signal() {
 func (s *sink) run() {
 	defer close(s.done)
 	var batch []byte
+	pause := time.NewTimer(time.Hour)
+	defer pause.Stop()
 	for {
+		<-s.wake
+		pause.Reset(sinkPause)
+		select {
+		case <-pause.C:
+		case <-s.urgent:
+		}
 		s.mu.Lock()
 		batch, s.waiting = s.waiting, batch[:0]
 		lost, closed := s.lost, s.closed
@@ -69,12 +86,10 @@ func (s *sink) run() {
 		}
 		if len(batch) > 0 {
 			_, s.err = s.out.Write(batch)
-			continue
 		}
 		if closed {
 			return
 		}
-		<-s.wake
 	}
 }
 
@@ -82,7 +97,8 @@ func (s *sink) close() error {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	s.signal()
+	signal(s.wake)
+	signal(s.urgent)
 	<-s.done
 	return s.err
 }
