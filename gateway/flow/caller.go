@@ -69,7 +69,11 @@ func (w *wishes) readPatience(h Head) *openai.Error {
 		}
 		w.patience = time.Duration(n) * time.Millisecond
 	}
-	s, err := strconv.ParseFloat(string(h.Peek("x-stainless-timeout")), 64)
+	timeout := h.Peek("x-stainless-timeout")
+	if len(timeout) == 0 {
+		return nil
+	}
+	s, err := strconv.ParseFloat(string(timeout), 64)
 	if err != nil || !(s > 0) || s > maxPatience.Seconds() {
 		return nil
 	}

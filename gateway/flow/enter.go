@@ -109,9 +109,9 @@ func (x *Exchange) lastLook() {
 	if !x.record(now, t, circuit) {
 		return
 	}
-	started := *c
-	started.Recorded, started.Permit = true, true
-	if b := x.m.Start(now, x.step.Cause, &started); b != recovery.NoInterlock {
+	x.started = *c
+	x.started.Recorded, x.started.Permit = true, true
+	if b := x.m.Start(now, x.step.Cause, &x.started); b != recovery.NoInterlock {
 		// The record is open, so it must be closed: nothing was sent.
 		x.at.open = true
 		x.closeAttempt(now, &fault{transport: failure.Aborted}, &policy.Failure{Class: failure.Cancelled})

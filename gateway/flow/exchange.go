@@ -56,17 +56,18 @@ type Exchange struct {
 	// the recovery loop
 	stage    stage
 	step     recovery.Step
-	why      string         // reason of the decision that led to step
-	ask      policy.Replay  // the latest replay decision
-	decided  bool           // ask holds a decision
-	refusals int            // candidates that turned out unusable
-	at       attempt        // the running or latest attempt
-	last     lastFailure    // what the latest failed attempt came to
-	until    time.Time      // a pause ends then
-	admitted []int          // groups whose requests per minute have counted this request
-	routes   []*route.Route // space for plan
-	detailed policy.Detail  // space for detail
-	failure  *openai.Error  // how the request ends
+	why      string             // reason of the decision that led to step
+	ask      policy.Replay      // the latest replay decision
+	decided  bool               // ask holds a decision
+	refusals int                // candidates that turned out unusable
+	at       attempt            // the running or latest attempt
+	last     lastFailure        // what the latest failed attempt came to
+	until    time.Time          // a pause ends then
+	admitted []int              // groups whose requests per minute have counted this request
+	routes   []*route.Route     // space for plan
+	detailed policy.Detail      // space for detail
+	started  recovery.Candidate // the one that an attempt begins with
+	failure  *openai.Error      // how the request ends
 
 	// why it could not go on
 	changed                                  <-chan struct{} // closed when a switch changes after the latest refresh

@@ -67,6 +67,9 @@ type Machine struct {
 	cancelled, committed, sideEffect bool
 	othersLeft                       bool // an untried equal route or substitute is left
 	off                              Causes
+
+	asked proposal  // the one being held against the interlocks: kept here, not made anew
+	sure  Candidate // … and its candidate in Check
 }
 
 // Reset makes m ready for a request. It keeps its memory.
@@ -103,9 +106,10 @@ func (m *Machine) SubstitutionDenied() bool { return m.limits.SubstitutionDenied
 // Check takes the last look without counting: it reports the interlock that an attempt
 // begun now would break, given that its record can be opened and a probe permit be had.
 func (m *Machine) Check(now time.Time, cause failure.Cause, c *Candidate) Interlock {
-	sure := *c
-	sure.Recorded, sure.Permit = true, true
-	return m.broken(&proposal{cause: cause, to: &sure, now: now, at: now, begin: true})
+	m.sure = *c
+	m.sure.Recorded, m.sure.Permit = true, true
+	m.asked = proposal{cause: cause, to: &m.sure, now: now, at: now, begin: true}
+	return m.broken(&m.asked)
 }
 
 // Deadline returns the request's deadline, zero if none.
@@ -139,8 +143,8 @@ func count(b []uint8, i uint16) []uint8 {
 func (m *Machine) First(now time.Time, cands []Candidate) Step {
 	step := Step{}
 	for i := range cands {
-		p := proposal{cause: failure.Initial, to: &cands[i], now: now, at: now}
-		switch b := m.broken(&p); {
+		m.asked = proposal{cause: failure.Initial, to: &cands[i], now: now, at: now}
+		switch b := m.broken(&m.asked); {
 		case b == NoInterlock:
 			return Step{Go: true, Cause: failure.Initial, Candidate: i}
 		case b.whole():
@@ -153,8 +157,8 @@ func (m *Machine) First(now time.Time, cands []Candidate) Step {
 // Start takes the last look at the moment an attempt begins and, if every interlock holds,
 // counts it. The candidate is as it is now, with Recorded and Permit set as they are.
 func (m *Machine) Start(now time.Time, cause failure.Cause, c *Candidate) Interlock {
-	p := proposal{cause: cause, to: c, now: now, at: now, begin: true}
-	if b := m.broken(&p); b != NoInterlock {
+	m.asked = proposal{cause: cause, to: c, now: now, at: now, begin: true}
+	if b := m.broken(&m.asked); b != NoInterlock {
 		return b
 	}
 	m.made++

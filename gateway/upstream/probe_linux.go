@@ -2,9 +2,20 @@ package upstream
 
 import (
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
+
+// init makes the question once. It never waits, so it goes to the kernel without telling the
+// scheduler: half the price of a poll, and no hand-over of the processor under load.
+func (p *probe) init() {
+	p.look = func(fd uintptr) {
+		_, _, errno := syscall.RawSyscall6(syscall.SYS_RECVFROM, fd, // #nosec G103 -- one byte of ours
+			uintptr(unsafe.Pointer(&p.scrap[0])), 1, unix.MSG_PEEK|unix.MSG_DONTWAIT, 0, 0)
+		p.nothing = errno == syscall.EAGAIN
+	}
+}
 
 // finSeen reports whether the next thing to read is the peer's FIN.
 func (p *probe) finSeen(ctl syscall.RawConn) bool {

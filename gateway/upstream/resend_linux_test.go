@@ -20,7 +20,7 @@ func blind(p *Pool) {
 	for _, cn := range p.idle {
 		see := cn.probe.look
 		cn.probe.look = func(fd uintptr) {
-			cn.probe.n, cn.probe.err = 0, nil
+			cn.probe.nothing = true
 			cn.probe.look = see
 		}
 	}
