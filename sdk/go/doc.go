@@ -8,8 +8,7 @@
 // connects it to the exports, and natively, where NewGuest answers the same calls with the same
 // bytes.
 //
-//	//go:embed manifest.json
-//	var Manifest string
+//	const Manifest = `{"name": "acme", …}`
 //
 //	func New(config []byte) (interlock.Plugin, error) {
 //		return interlock.Plugin{Request: request, Response: response, Events: events}, nil

@@ -1,7 +1,5 @@
 package interlock
 
-import "errors"
-
 // The operations of the ABI.
 const (
 	OpConfigure uint32 = iota
@@ -60,8 +58,8 @@ func (g *Guest) Call(op uint32, in, dst []byte) (out []byte, failed bool) {
 }
 
 func writeError(w *Writer, err error) {
-	var e *Error
-	if !errors.As(err, &e) {
+	e, ok := err.(*Error) // nothing wraps in a guest: errors.As is 30 kB of reflection
+	if !ok {
 		e = Internal(err.Error())
 	}
 	w.Str(e.Code)
@@ -135,11 +133,10 @@ func (g *Guest) configure(r *Reader) error {
 	g.configured = false
 	plugin, err := g.maker(config)
 	if err != nil {
-		var e *Error
-		if errors.As(err, &e) {
-			return e
+		if _, ok := err.(*Error); !ok {
+			err = Config(err.Error())
 		}
-		return Config(err.Error())
+		return err
 	}
 	g.plugin, g.configured = plugin, true
 	return nil
@@ -201,8 +198,8 @@ func (g *Guest) runResponse(r *Reader, w *Writer) error {
 		g.body = body
 	}
 	if err != nil {
-		var f *Failure
-		if !errors.As(err, &f) {
+		f, ok := err.(*Failure)
+		if !ok {
 			return err
 		}
 		w.U32(1)
@@ -263,13 +260,13 @@ func (g *Guest) runEvents(r *Reader, w *Writer) error {
 // failureOf turns an error of Events into the failure that ends the answer: what was emitted
 // before it has been said, however the frames were batched.
 func failureOf(err error) (Failure, bool) {
-	var f *Failure
-	if errors.As(err, &f) {
-		return *f, true
-	}
-	var e *Error
-	if errors.As(err, &e) && e.Code == CodeUpstreamMalformed {
-		return Failure{Class: MalformedAnswer, Message: e.Message}, true
+	switch e := err.(type) {
+	case *Failure:
+		return *e, true
+	case *Error:
+		if e.Code == CodeUpstreamMalformed {
+			return Failure{Class: MalformedAnswer, Message: e.Message}, true
+		}
 	}
 	return Failure{}, false
 }

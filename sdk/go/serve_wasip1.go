@@ -50,10 +50,10 @@ type Level uint32
 
 // The levels.
 const (
-	Debug Level = iota
-	Info
-	Warn
-	Failed
+	LevelDebug Level = iota
+	LevelInfo
+	LevelWarn
+	LevelError
 )
 
 // Log hands a line to the gateway's log. A module that calls it needs the capability "log". The

@@ -15,14 +15,27 @@ func (o *Out) AppendState(dst []byte) []byte {
 		w.Bool(o.counted)
 		w.U64(o.created)
 		w.Bytes(o.id)
-		w.U32(uint32(o.each()))
-		for i := range o.each() {
+		used := o.used()
+		w.U32(uint32(used))
+		for i := range used {
 			o.choice(i).write(&w)
 		}
 	}
 	n := interlock.Writer(w[:from-4])
 	n.U32(uint32(len(w) - from))
 	return w
+}
+
+// used is one more than the index of the last choice of which anything is known.
+func (o *Out) used() int {
+	n := o.each()
+	for ; n > 0; n-- {
+		c := o.choice(n - 1)
+		if c.seen || c.reason != 0 || c.calls > 0 || len(c.opaque) > 0 {
+			break
+		}
+	}
+	return n
 }
 
 const (
