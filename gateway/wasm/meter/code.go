@@ -15,9 +15,7 @@ func (p *parser) codeSection(s *reader) {
 			s.fail("a function of %d bytes, at most %d are allowed", size, p.limits.BodySize)
 		}
 		f.reader = s.part(size)
-		f.rewrite(uint32(len(p.types[t].Params)))
-		out = appendU32(out, uint32(len(f.out)))
-		out = append(out, f.out...)
+		out = f.rewrite(out, p.types[t])
 	}
 	p.codes = out
 }
@@ -29,8 +27,9 @@ func (p *parser) codeSection(s *reader) {
 type body struct {
 	*reader
 	parser *parser
-	out    []byte
-	copied int // up to where the source stands in out
+	out    []byte // the code, without what stands around it
+	copied int    // up to where the source stands in out
+	calls  bool   // it calls others
 
 	units  uint32 // the scratch local for units, i64
 	length uint32 // the scratch local for a length, i32
@@ -50,9 +49,10 @@ type block struct {
 // dead is the path of code that nothing reaches.
 const dead = -1
 
-func (f *body) rewrite(params uint32) {
+// rewrite appends the rewritten function to the section.
+func (f *body) rewrite(section []byte, t FuncType) []byte {
 	limits := &f.parser.limits
-	f.out, f.blocks = f.out[:0], f.blocks[:0]
+	f.out, f.blocks, f.calls = f.out[:0], f.blocks[:0], false
 	at := f.i
 	groups := f.count("groups of locals", limits.Locals)
 	from := f.i
@@ -65,12 +65,13 @@ func (f *body) rewrite(params uint32) {
 		f.i = at
 		f.fail("%d locals in a function, at most %d are allowed", locals, limits.Locals)
 	}
-	f.out = appendU32(f.out, groups+2)
-	f.out = append(f.out, f.b[from:f.i]...)
-	f.out = append(f.out, 1, byte(I64), 1, byte(I32))
-	f.units = params + uint32(locals)
+	head := appendU32(nil, groups+2)
+	head = append(head, f.b[from:f.i]...)
+	head = append(head, 1, byte(I64), 1, byte(I32))
+	f.units = uint32(len(t.Params)) + uint32(locals)
 	f.length = f.units + 1
 	f.merge = max(0, int(locals)-64) / 16
+	frame := leastFrame + int(f.units) + (len(f.b)-at)/16
 
 	f.copied = f.i
 	f.blocks = append(f.blocks, block{kind: opBlock, meet: dead})
@@ -83,6 +84,32 @@ func (f *body) rewrite(params uint32) {
 		f.fail("a function goes on after its end")
 	}
 	f.flush()
+
+	var tail []byte
+	if f.calls {
+		head, tail = f.frame(head, int64(frame), t.Results)
+	}
+	section = appendU32(section, uint32(len(head)+len(f.out)+len(tail)))
+	return append(append(append(section, head...), f.out...), tail...)
+}
+
+// frame returns what stands before and after a function that calls others: it takes its frame
+// from the stack and gives it back. The code between is a block, so that every way out leads
+// through its end.
+func (f *body) frame(head []byte, words int64, results []ValueType) (before, after []byte) {
+	depth := f.parser.depthGlobal()
+	b := appendGlobal(head, opGlobalGet, depth)
+	b = append(appendS64(append(b, opI32Const), words), opI32Add)
+	b = appendU32(append(b, opLocalTee), f.length)
+	b = appendGlobal(b, opGlobalSet, depth)
+	b = appendU32(append(b, opLocalGet), f.length)
+	b = appendS64(append(b, opI32Const), StackWords)
+	b = append(b, opI32GtU, opIf, blockOfEmpty, opUnreachable, opEnd, opBlock)
+	b = append(b, f.parser.blockTypeOf(results)...)
+
+	a := appendGlobal(nil, opGlobalGet, depth)
+	a = append(appendS64(append(a, opI32Const), words), opI32Sub)
+	return b, append(appendGlobal(a, opGlobalSet, depth), opEnd)
 }
 
 // flush copies what has been read and not yet copied.
@@ -150,11 +177,13 @@ func (f *body) instruction() {
 		f.control(op)
 	case opCall:
 		f.weigh(weightCall)
+		f.calls = true
 		if i := f.parser.functionIndex(f.reader); i < uint32(len(f.parser.imports)) {
 			f.before(at, func() { f.charge(importCost) })
 		}
 	case opCallIndirect:
 		f.weigh(weightCall)
+		f.calls = true
 		f.parser.typeIndex(f.reader)
 		f.parser.tableIndex(f.reader)
 	case opSelectTyped:

@@ -28,7 +28,14 @@ func (f *body) control(op byte) {
 			f.jump()
 		}
 		f.path = dead
-	case opReturn, opUnreachable:
+	case opReturn: // as a jump to the end, where the frame is given back
+		end := f.i
+		f.i--
+		f.flush()
+		f.i, f.copied = end, end
+		f.out = appendU32(append(f.out, opBr), uint32(len(f.blocks)-1))
+		f.path = dead
+	case opUnreachable:
 		f.path = dead
 	}
 }

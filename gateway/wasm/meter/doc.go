@@ -23,7 +23,12 @@ const Slice = 20_000
 // Stretch is how many instructions a guest executes at most between two charges.
 const Stretch = 32
 
-// The names under which the rewritten module exports its counters, all of them mutable i64
+// StackWords is how deep calls may be nested, in words of 8 bytes by an estimate of each
+// function's frame: some 180,000 calls of the smallest function, or 20,000 to 50,000 of what
+// compilers make.
+const StackWords = 3_000_000
+
+// The names under which the rewritten module exports its counters, all of them mutable
 // globals. A module that exports a name that begins with Prefix is refused.
 const (
 	Prefix = "interlock_meter_"
@@ -35,6 +40,9 @@ const (
 	BudgetGlobal = Prefix + "budget"
 	// KillGlobal stops the guest at the end of its slice when it is not zero.
 	KillGlobal = Prefix + "kill"
+	// DepthGlobal is an i32, how much stack is in use. Beyond StackWords it says that the guest
+	// was stopped for that.
+	DepthGlobal = Prefix + "depth"
 )
 
 // What one charge costs, in units, beside the one for a stretch of code.

@@ -84,8 +84,14 @@ func same(t *testing.T, choices []byte) (units int64) {
 	require.NoError(t, err)
 	plain, counted := instantiate(t, wasm), instantiate(t, m.Code)
 	for _, in := range []uint64{0, 1, 77, 0xffffffff} {
+		const budget = 2_000_000 // loops in loops in calls in loops can go on for years
+		got, used, gotErr := counted.call(budget, "f", in, 3)
+		require.LessOrEqual(t, used, int64(budget+meter.Slice))
+		if int64(counted.budget.Get()) < 0 {
+			require.Error(t, gotErr)
+			return units
+		}
 		want, _, wantErr := plain.call(plenty, "f", in, 3)
-		got, used, gotErr := counted.call(plenty, "f", in, 3)
 		if wantErr != nil {
 			require.Error(t, gotErr)
 			require.Equal(t, firstLine(wantErr), firstLine(gotErr))

@@ -127,6 +127,9 @@ type parser struct {
 	segments  uint32 // of data
 	promised  int64  // data segments by the count section, or -1
 	codes     []byte // the rewritten code section
+
+	addedTypes map[string]uint32 // of blocks, by their results
+	added      []byte            // their encoding
 }
 
 func (p *parser) module() {

@@ -45,7 +45,9 @@ const (
 	opMisc         = 0xfc
 	opVector       = 0xfd
 
-	opI64Eqz     = 0x50
+	opI32GtU     = 0x4b
+	opI32Add     = 0x6a
+	opI32Sub     = 0x6b
 	opI64Ne      = 0x52
 	opI64LtS     = 0x53
 	opI64GtS     = 0x55
@@ -142,3 +144,6 @@ func (r *reader) memoryOperand() {
 	}
 	r.u32()
 }
+
+// leastFrame is the smallest estimate of a frame, in words.
+const leastFrame = 16

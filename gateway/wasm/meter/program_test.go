@@ -67,7 +67,7 @@ func (p *program) expression(deep int) []byte {
 	case 2:
 		return Code(p.expression(deep-1), p.expression(deep-1), I32Xor)
 	case 3:
-		return Code(p.address(deep), Load(uint32(p.choose(200))))
+		return Code(p.address(deep), Load32(uint32(p.choose(200))))
 	case 4:
 		return Code(p.expression(deep-1), 0x04, I32, p.expression(deep-1), Else, p.expression(deep-1), End)
 	case 5:
@@ -79,7 +79,7 @@ func (p *program) expression(deep int) []byte {
 			// Through the table: all functions have the same type, type 0 is one like it.
 			return Code(p.expression(deep-1), p.expression(deep-1), I32Const(int32(callee)), 0x11, 0, 0)
 		}
-		return Size
+		return Pages
 	case 6:
 		return Code(p.expression(deep-1), p.expression(deep-1), p.expression(deep-1), 0x1b)
 	case 7:
@@ -106,7 +106,7 @@ func (p *program) statement(deep int, counter uint32) []byte {
 	}
 	switch p.choose(12) {
 	case 0:
-		return Code(p.address(deep), p.expression(deep-1), Store(uint32(p.choose(100))))
+		return Code(p.address(deep), p.expression(deep-1), Store32(uint32(p.choose(100))))
 	case 1:
 		return Code(p.expression(deep-1), If(p.statements(deep-1, counter)))
 	case 2:

@@ -3,6 +3,7 @@ package meter_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"github.com/tetratelabs/wazero"
@@ -70,7 +71,7 @@ func (r *running) call(budget int64, name string, args ...uint64) (uint64, int64
 }
 
 // counting increments the word at 0 at each turn.
-var counting = Code(I32Const(0), I32Const(0), Load(0), I32Const(1), I32Add, Store(0))
+var counting = Code(I32Const(0), I32Const(0), Load32(0), I32Const(1), I32Add, Store32(0))
 
 // within checks that the work which ran is no more than the budget: a turn counts itself, then works.
 func within(t *testing.T, m Module, perTurn int64) {
@@ -187,6 +188,61 @@ func TestAKilledGuestStopsAtTheEndOfItsSlice(t *testing.T) {
 	require.ErrorContains(t, err, "unreachable")
 	require.LessOrEqual(t, used, int64(2*meter.Slice))
 	require.Positive(t, int64(r.budget.Get()), "it was not the budget")
+}
+
+func TestEndlessRecursionIsShallow(t *testing.T) {
+	for name, locals := range map[string]int{"small frames": 0, "large frames": 2000} {
+		t.Run(name, func(t *testing.T) {
+			// A sum over all that is live keeps it in the frame.
+			keep := I32Const(0)
+			for i := range locals {
+				keep = Code(keep, Get(uint32(i+1)), I32Add)
+			}
+			fillLocals := []byte{}
+			for i := range locals {
+				fillLocals = Code(fillLocals, Get(0), I32Const(int32(i)), I32Add, Set(uint32(i+1)))
+			}
+			r := metered(t, Module{Pages: 1, Funcs: []Func{
+				{Export: "f", Params: []byte{I32}, Results: []byte{I32}, Locals: locals,
+					Body: Code(counting, fillLocals, Get(0), I32Const(1), I32Add, Call(0), keep, I32Add)},
+			}})
+			before := time.Now()
+			_, _, err := r.call(plenty, "f", 0)
+			t.Log(time.Since(before))
+			require.ErrorContains(t, err, "unreachable")
+			require.Greater(t, r.module.ExportedGlobal(meter.DepthGlobal).Get(), uint64(meter.StackWords))
+			turns, _ := r.module.Memory().ReadUint32Le(0)
+			require.Less(t, turns, uint32(200_000))
+			require.Greater(t, turns, uint32(500))
+			t.Log(turns, "calls")
+		})
+	}
+}
+
+// Every way out of a function gives its frame back.
+func TestTheStackIsGivenBack(t *testing.T) {
+	two := []byte{I32, I64}
+	pair := Code(Get(0), I64Const(5))
+	r := metered(t, Module{Pages: 1, Funcs: []Func{
+		{Export: "leaf", Body: Code(I32Const(1), If(0x0f))},
+		{Export: "falls", Params: []byte{I32}, Results: two, Body: Code(Call(0), pair)},
+		{Export: "returns", Params: []byte{I32}, Results: two, Body: Code(Call(0), Block(Loop(pair, 0x0f)), Unreachable)},
+		{Export: "jumps", Params: []byte{I32}, Results: two, Body: Code(Call(0), Block(pair, Br(1)), Unreachable)},
+		{Export: "jumps if", Params: []byte{I32}, Results: two, Body: Code(Call(0), pair, Get(0), BrIf(0), Drop, Drop, pair)},
+		{Export: "jumps by table", Params: []byte{I32}, Results: []byte{I32}, Body: Code(Call(0), Get(0), Get(0), 0x0e, 0, 0)},
+	}})
+	for _, name := range []string{"leaf", "falls", "returns", "jumps", "jumps if", "jumps by table"} {
+		args := []uint64{7}
+		if name == "leaf" {
+			args = nil
+		}
+		v, _, err := r.call(plenty, name, args...)
+		require.NoError(t, err, name)
+		if args != nil {
+			require.EqualValues(t, 7, v)
+		}
+		require.Zero(t, r.module.ExportedGlobal(meter.DepthGlobal).Get(), name)
+	}
 }
 
 func TestWithoutABudgetNothingRuns(t *testing.T) {

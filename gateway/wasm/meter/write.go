@@ -1,13 +1,46 @@
 package meter
 
+import "slices"
+
 // What is added stands at the end of each list, so that no index of the module's own moves:
-// a type, a function, and three globals.
+// types, a function, and four globals.
 
 func (p *parser) refillType() uint32     { return uint32(len(p.types)) }
 func (p *parser) refillFunction() uint32 { return uint32(len(p.functions)) }
 func (p *parser) sliceGlobal() uint32    { return p.globals }
 func (p *parser) budgetGlobal() uint32   { return p.globals + 1 }
 func (p *parser) killGlobal() uint32     { return p.globals + 2 }
+func (p *parser) depthGlobal() uint32    { return p.globals + 3 }
+
+// blockTypeOf returns the type of a block with the given results. One with several needs a
+// function type, which is added.
+func (p *parser) blockTypeOf(results []ValueType) []byte {
+	switch len(results) {
+	case 0:
+		return []byte{blockOfEmpty}
+	case 1:
+		return []byte{byte(results[0])}
+	}
+	key := string(typeBytes(results))
+	i, known := p.addedTypes[key]
+	if !known {
+		if p.addedTypes == nil {
+			p.addedTypes = map[string]uint32{}
+		}
+		i = p.refillType() + 1 + uint32(len(p.addedTypes))
+		p.addedTypes[key] = i
+		p.added = append(appendU32(append(p.added, 0x60, 0), uint32(len(results))), typeBytes(results)...)
+	}
+	return appendS64(nil, int64(i))
+}
+
+func typeBytes(list []ValueType) []byte {
+	b := make([]byte, len(list))
+	for i, t := range list {
+		b[i] = byte(t)
+	}
+	return b
+}
 
 // write puts the rewritten module together. Custom sections are left out.
 func (p *parser) write() []byte {
@@ -21,14 +54,15 @@ func (p *parser) write() []byte {
 			emit(id, p.bodies[id])
 		}
 	}
-	emit(sectionType, p.longer(sectionType, 1, 0x60, 0, 0))
+	emit(sectionType, p.longer(sectionType, 1+uint32(len(p.addedTypes)), append([]byte{0x60, 0, 0}, p.added...)...))
 	own(sectionImport)
 	emit(sectionFunction, p.longer(sectionFunction, 1, appendU32(nil, p.refillType())...))
 	own(sectionTable)
 	own(sectionMemory)
 	counter := []byte{byte(I64), 1, opI64Const, 0, opEnd}
-	emit(sectionGlobal, p.longer(sectionGlobal, 3, append(append(counter, counter...), counter...)...))
-	emit(sectionExport, p.longer(sectionExport, 3, p.counters()...))
+	counters := slices.Concat(counter, counter, counter, []byte{byte(I32), 1, opI32Const, 0, opEnd})
+	emit(sectionGlobal, p.longer(sectionGlobal, 4, counters...))
+	emit(sectionExport, p.longer(sectionExport, 4, p.counters()...))
 	own(sectionElement)
 	own(sectionDataCount)
 	refill := p.refill()
@@ -50,10 +84,10 @@ func (p *parser) longer(id byte, items uint32, added ...byte) []byte {
 	return append(append(body, r.b[r.i:]...), added...)
 }
 
-// counters are the exports of the three globals.
+// counters are the exports of the added globals.
 func (p *parser) counters() []byte {
 	var b []byte
-	for i, name := range []string{SliceGlobal, BudgetGlobal, KillGlobal} {
+	for i, name := range []string{SliceGlobal, BudgetGlobal, KillGlobal, DepthGlobal} {
 		b = append(appendU32(b, uint32(len(name))), name...)
 		b = appendU32(append(b, byte(Global)), p.globals+uint32(i))
 	}

@@ -72,18 +72,18 @@ func Loop(code ...any) []byte { return Code(0x03, 0x40, Code(code...), End) }
 // If returns an if without parameters and results around code.
 func If(code ...any) []byte { return Code(0x04, 0x40, Code(code...), End) }
 
-// Load returns i32.load with an offset.
-func Load(offset uint32) []byte { return append([]byte{0x28, 2}, U32(offset)...) }
+// Load32 returns i32.load with an offset.
+func Load32(offset uint32) []byte { return append([]byte{0x28, 2}, U32(offset)...) }
 
-// Store returns i32.store with an offset.
-func Store(offset uint32) []byte { return append([]byte{0x36, 2}, U32(offset)...) }
+// Store32 returns i32.store with an offset.
+func Store32(offset uint32) []byte { return append([]byte{0x36, 2}, U32(offset)...) }
 
 // Instructions on memory as a whole.
 var (
-	Grow = []byte{0x40, 0}
-	Size = []byte{0x3f, 0}
-	Fill = []byte{0xfc, 11, 0}
-	Copy = []byte{0xfc, 10, 0, 0}
+	Grow  = []byte{0x40, 0}
+	Pages = []byte{0x3f, 0}
+	Fill  = []byte{0xfc, 11, 0}
+	Copy  = []byte{0xfc, 10, 0, 0}
 )
 
 // Repeat returns code n times.
