@@ -89,7 +89,8 @@ func NewChunks(c *interlock.Call, e *interlock.Events) Out { return Out{call: c,
 func NewWhole(c *interlock.Call) Out { return Out{call: c} }
 
 // Begin gives the answer's ID, a string, and when it was made, in seconds since 1970. What is
-// absent, and what is 0, is made from the call. Only the first time counts. It emits nothing.
+// absent, and what is 0, is made from the call. Only the first time counts, and only before
+// anything is said. It emits nothing.
 func (o *Out) Begin(id json.Value, created uint64) {
 	if o.begun {
 		return
@@ -124,6 +125,15 @@ func (o *Out) choice(index int) *choice {
 	return &o.more[index-fewChoices]
 }
 
+// unfinished returns the record of a choice to which something may be added, else nil.
+func (o *Out) unfinished(index int) *choice {
+	c := o.choice(index)
+	if c == nil || c.reason != 0 {
+		return nil
+	}
+	return c
+}
+
 // each is how many choices there are records of.
 func (o *Out) each() int { return fewChoices + len(o.more) }
 
@@ -145,7 +155,7 @@ func (o *Out) Finished(index int) Reason {
 
 // Text adds to the visible text.
 func (o *Out) Text(index int, text json.Value) {
-	if c := o.choice(index); c != nil && !text.Empty() && text.IsString() {
+	if c := o.unfinished(index); c != nil && !text.Empty() && text.IsString() {
 		c.text = true
 		if o.events == nil {
 			c.seen = true
@@ -158,7 +168,7 @@ func (o *Out) Text(index int, text json.Value) {
 
 // Reasoning adds to the reasoning that may be shown: reasoning_content.
 func (o *Out) Reasoning(index int, text json.Value) {
-	if c := o.choice(index); c != nil && !text.Empty() && text.IsString() {
+	if c := o.unfinished(index); c != nil && !text.Empty() && text.IsString() {
 		if o.events == nil {
 			c.seen, c.reasoned = true, true
 			c.reasoning = json.AppendContents(c.reasoning, text)
@@ -170,7 +180,7 @@ func (o *Out) Reasoning(index int, text json.Value) {
 
 // Refusal adds to the text in which the model declines.
 func (o *Out) Refusal(index int, text json.Value) {
-	if c := o.choice(index); c != nil && !text.Empty() && text.IsString() {
+	if c := o.unfinished(index); c != nil && !text.Empty() && text.IsString() {
 		c.spoke = true
 		if o.events == nil {
 			c.seen, c.refused = true, true
@@ -184,7 +194,7 @@ func (o *Out) Refusal(index int, text json.Value) {
 // ToolCall begins a call of a tool and ends the one before. Its index counts from 0. Without an
 // ID it gets one that is made of the request's.
 func (o *Out) ToolCall(index int, id, name json.Value) {
-	c := o.choice(index)
+	c := o.unfinished(index)
 	if c == nil || c.calls >= maxCalls {
 		return
 	}
@@ -210,7 +220,7 @@ func (o *Out) ToolCall(index int, id, name json.Value) {
 // Arguments adds to the JSON of the open call's arguments: text is a string that holds a part of
 // it.
 func (o *Out) Arguments(index int, text json.Value) {
-	c := o.choice(index)
+	c := o.unfinished(index)
 	if c == nil || !c.open || text.Empty() || !text.IsString() {
 		return
 	}
@@ -226,7 +236,7 @@ func (o *Out) Arguments(index int, text json.Value) {
 
 // ArgumentsJSON adds the arguments as the value itself. One that is absent or null adds nothing.
 func (o *Out) ArgumentsJSON(index int, v json.Value) {
-	c := o.choice(index)
+	c := o.unfinished(index)
 	if c == nil || !c.open || v.IsNull() {
 		return
 	}
@@ -269,7 +279,7 @@ func (o *Out) endCall(c *choice, index int) {
 // The items leave in one delta just before the finish; where they are so many that a state could
 // not hold them, in several.
 func (o *Out) Opaque(index int, item json.Value) {
-	c := o.choice(index)
+	c := o.unfinished(index)
 	if c == nil || !item.IsObject() {
 		return
 	}
@@ -294,10 +304,11 @@ func (o *Out) flushOpaque(c *choice, index int) {
 	c.opaque = nil // may alias the state handed in
 }
 
-// Finish ends a choice. Only the first time counts.
+// Finish ends a choice. Only the first time counts, and what is said of the choice afterwards is
+// dropped: where a provider gives the reason before the rest, keep it until the end.
 func (o *Out) Finish(index int, reason Reason) {
-	c := o.choice(index)
-	if c == nil || c.reason != 0 || reason.String() == "" {
+	c := o.unfinished(index)
+	if c == nil || reason.String() == "" {
 		return
 	}
 	o.endCall(c, index)

@@ -11,11 +11,14 @@ func (o *Out) AppendState(dst []byte) []byte {
 	w := interlock.Writer(dst)
 	w.U32(0)
 	from := len(w)
+	used := o.used()
+	if used > 0 {
+		o.Begin(nil, 0)
+	}
 	if o.begun {
 		w.Bool(o.counted)
 		w.U64(o.created)
 		w.Bytes(o.id)
-		used := o.used()
 		w.U32(uint32(used))
 		for i := range used {
 			o.choice(i).write(&w)
