@@ -32,7 +32,7 @@ func (x *Exchange) verdictOnRequest() (failure.Terminal, *openai.Error) {
 	case x.committed.output():
 		return failure.Partial, x.partial()
 	case x.sig.ending():
-		return failure.PolicyStop, openai.NewError(openai.GatewayShutdown, "The gateway is shutting down.")
+		return failure.PolicyStop, after(openai.NewError(openai.GatewayShutdown, "The gateway is shutting down."), time.Second)
 	case x.m.Made() == 0:
 		return x.neverTried()
 	default:

@@ -27,12 +27,16 @@ var update = flag.Bool("update", false, "rewrite the expected parts of testdata/
 //	interlock.yaml    the configuration
 //	policy.cells      optional: cells of the default matrix that are another, one a line:
 //	                  class phase action cell
+//	policy/PATH       optional: a file of the default bundle that is another, or a further one
 //	NAME.fault        what the provider NAME does
 //	N.request         a caller's request: method and path, headers, an empty line, the body
 //	N.background      the same, but not waited for before the next one
 //	N.answer          expected: status, headers, an empty line, the body
 //	N.ledger          expected: a line for each attempt, then the request's own
 //	calls             expected: how many calls each provider got
+//
+// The changed bundle is the only one, with default settings; a configuration with a policy section
+// of its own names its folder as {{policy}}.
 //
 // In an expected part "…" stands for anything on its line. go test -run TestScripts -update
 // rewrites the expected parts that do not hold.
@@ -63,10 +67,11 @@ func runScript(t *testing.T, file string) {
 	s := &story{t: t, file: file, archive: archive}
 	yaml := s.part("interlock.yaml")
 	require.NotEmpty(t, yaml, "interlock.yaml is missing")
-	if cells := s.part("policy.cells"); cells != "" {
-		dir := policyDir(t)
-		setCells(t, dir, cells)
-		yaml += "\npolicy: {bundles: [{name: story, path: \"" + dir + "\"}]}\n"
+	if dir := s.policy(); dir != "" {
+		if !strings.Contains(yaml, "{{policy}}") {
+			yaml += "\npolicy: {bundles: [{name: story, path: \"{{policy}}\"}]}\n"
+		}
+		yaml = strings.ReplaceAll(yaml, "{{policy}}", dir)
 	}
 	st := setUp(t, s.scripts(), yaml)
 	answers := map[string]chan *answer{}
@@ -91,7 +96,7 @@ func runScript(t *testing.T, file string) {
 		require.NoError(t, a.Err, "request %s", n)
 		s.expect(n+".answer", a.text())
 		if s.wants(n, a) {
-			s.expect(n+".ledger", st.record(a.ID()).text())
+			s.expect(n+".ledger", st.recordOf(a.ID(), s.authorization(n)).text())
 		}
 	}
 	var calls strings.Builder
@@ -121,6 +126,34 @@ func (s *story) part(name string) string {
 		}
 	}
 	return ""
+}
+
+// authorization is what request n shows.
+func (s *story) authorization(n string) string {
+	head, _, _ := strings.Cut(s.part(n+".request")+s.part(n+".background"), "\n\n")
+	for line := range strings.Lines(head) {
+		if shown, ok := strings.CutPrefix(line, "Authorization:"); ok {
+			return strings.TrimSpace(shown)
+		}
+	}
+	return "Bearer " + callersKey
+}
+
+// policy is the folder of the story's own bundle, "" where it has none.
+func (s *story) policy() (dir string) {
+	if cells := s.part("policy.cells"); cells != "" {
+		dir = policyDir(s.t)
+		setCells(s.t, dir, cells)
+	}
+	for _, f := range s.archive.Files {
+		if path, ok := strings.CutPrefix(f.Name, "policy/"); ok {
+			if dir == "" {
+				dir = policyDir(s.t)
+			}
+			require.NoError(s.t, os.WriteFile(filepath.Join(dir, filepath.FromSlash(path)), f.Data, 0o600))
+		}
+	}
+	return dir
 }
 
 func (s *story) scripts() map[string]string {

@@ -187,9 +187,15 @@ func (st *stand) chat(body string, headers ...string) *answer {
 // record reads the caller's own ledger record of a request.
 func (st *stand) record(id string) *record {
 	st.t.Helper()
+	return st.recordOf(id, "Bearer "+callersKey)
+}
+
+// recordOf reads the record of a request that was made with that Authorization.
+func (st *stand) recordOf(id, authorization string) *record {
+	st.t.Helper()
 	req, err := http.NewRequest(http.MethodGet, "http://"+st.Addr().String()+"/interlock/v1/requests/"+id, nil)
 	require.NoError(st.t, err)
-	req.Header.Set("Authorization", "Bearer "+callersKey)
+	req.Header.Set("Authorization", authorization)
 	resp, err := st.client.Do(req)
 	require.NoError(st.t, err)
 	defer resp.Body.Close()
