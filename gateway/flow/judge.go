@@ -166,6 +166,19 @@ func (x *Exchange) decide(now time.Time, f recovery.Failure, sent bool) {
 	x.note(policy.PointReplay, x.m.Made(), x.verdictWord(), x.ask.Reason, &meta)
 	x.overruled()
 	x.ranOut = !x.step.Go && x.wouldHave(in)
+	if x.ranOut && x.m.ActionSpent() {
+		x.actionSpent = x.wantsAttempts(now, f, sent)
+	}
+}
+
+// wantsAttempts reports whether the user action's attempts are what stopped the request, rather
+// than its routes or its time: with more of them it would have gone on.
+func (x *Exchange) wantsAttempts(now time.Time, f recovery.Failure, sent bool) bool {
+	m := x.m.Unlimited()
+	options := m.Open(now, x.cands)
+	in := x.replayInput(f, sent, &options)
+	ask, _ := x.gen.Policy.Replay(x.g.ctx, &in)
+	return m.Decide(now, x.cands, recovery.Verdict{Actions: ask.Actions, Delay: ask.Delay}, 0).Go
 }
 
 func (x *Exchange) verdictWord() string {

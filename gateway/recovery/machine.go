@@ -1,6 +1,7 @@
 package recovery
 
 import (
+	"math"
 	"time"
 
 	"github.com/interlock-gateway/interlock/gateway/failure"
@@ -102,6 +103,19 @@ func (m *Machine) OnGroup(group uint16) int { return m.onGroup(group) }
 
 // SubstitutionDenied reports whether the caller, or admission, forbade another model.
 func (m *Machine) SubstitutionDenied() bool { return m.limits.SubstitutionDenied }
+
+// ActionSpent reports whether the user action has no attempt left.
+func (m *Machine) ActionSpent() bool {
+	return m.limits.UserAction.Counted && m.made >= m.limits.UserAction.Left
+}
+
+// Unlimited returns the machine as it would be with attempts enough, to be asked what they would
+// have allowed. No attempt is started with it.
+func (m *Machine) Unlimited() *Machine {
+	free := *m // what it shares with m is only read
+	free.limits.UserAction.Counted, free.limits.MaxAttempts = false, math.MaxInt
+	return &free
+}
 
 // Check takes the last look without counting: it reports the interlock that an attempt
 // begun now would break, given that its record can be opened and a probe permit be had.
