@@ -339,7 +339,9 @@ func newLedgerExport(f *ledgerFlags) *cobra.Command {
 		Use:   "export",
 		Short: "Export all requests that the filters select",
 		Long: "Export all requests that the filters select, newest first: as JSON Lines, a request a\n" +
-			"line with its attempts and decisions, or as CSV, an attempt a line.",
+			"line with its attempts and decisions, or as CSV, an attempt a line.\n\n" +
+			"In the CSV, control characters are blanks, and a text that a spreadsheet would take for a\n" +
+			"formula (it begins with = + - or @) has an apostrophe before it. JSON has texts as they came.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			form, ok := ledger.ParseFormat(format)

@@ -6,7 +6,10 @@ import (
 	"encoding/csv"
 	"io"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Format is a form of export.
@@ -15,7 +18,7 @@ type Format uint8
 // The formats.
 const (
 	JSONLines Format = iota // a request a line, as JSON with decisions
-	CSV                     // an attempt a line, flat columns; a request without attempts has one line
+	CSV                     // an attempt a line, flat columns; a request without attempts has one line; texts made inert, see cell
 )
 
 // ParseFormat finds the format with that name: jsonl or csv.
@@ -70,7 +73,7 @@ func (r *Reader) exportCSV(ctx context.Context, w io.Writer, f Filter) error {
 	}
 	line := func(rec *Record, a *Attempt) error {
 		for i, c := range columns {
-			cells[i] = c.of(rec, a)
+			cells[i] = cell(c.of(rec, a))
 		}
 		return out.Write(cells)
 	}
@@ -90,6 +93,32 @@ func (r *Reader) exportCSV(ctx context.Context, w io.Writer, f Filter) error {
 	}
 	out.Flush()
 	return out.Error()
+}
+
+// cell makes a text inert in a spreadsheet: control characters, and those that turn the
+// direction of writing, become blanks, and what a spreadsheet would take for a formula gets an
+// apostrophe before it. The JSON form has every text as it came.
+func cell(text string) string {
+	text = strings.ToValidUTF8(text, "\ufffd")
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.In(r, unicode.Zl, unicode.Zp, unicode.Bidi_Control) {
+			return ' '
+		}
+		return r
+	}, text)
+	first := strings.TrimLeft(text, " ")
+	if first == "" || !strings.ContainsRune("=+-@＝＋－＠", firstRune(first)) {
+		return text
+	}
+	if _, err := strconv.ParseFloat(text, 64); err == nil {
+		return text // a number
+	}
+	return "'" + text
+}
+
+func firstRune(s string) rune {
+	r, _ := utf8.DecodeRuneInString(s)
+	return r
 }
 
 func requestColumns() []column {

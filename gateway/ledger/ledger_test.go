@@ -721,7 +721,7 @@ func TestExport(t *testing.T) {
 	rows := readCSV(t, out.String())
 	require.Len(t, rows, 1+2*15)
 	require.Equal(t, "request_id", rows[0][0])
-	require.Equal(t, "line\nbreak, \"quoted\"", rows[1][1])
+	require.Equal(t, "line break, \"quoted\"", rows[1][1])
 }
 
 func TestFilterErrors(t *testing.T) {
