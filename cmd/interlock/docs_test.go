@@ -164,3 +164,31 @@ func TestReadmesFirstPolicyChangeActs(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, left, "the demonstration leaves nothing behind")
 }
+
+// The programs that the README's commands call are those that it says are needed, or any
+// system's own.
+func TestReadmeNamesTheToolsItNeeds(t *testing.T) {
+	page := readPage(t, "README.md")
+	needs := regexp.MustCompile(`(?m)^You need .*$`).FindString(page)
+	own := strings.Fields("bin/interlock cd cp export grep od sed tr sh")
+	command := regexp.MustCompile(`(?m)(?:^|\| *|\$\()([a-zA-Z][\w/.-]*)`)
+	for _, block := range blocks(page, "sh") {
+		block = regexp.MustCompile(`(?s)'[^']*'|#[^\n]*`).ReplaceAllString(block, "")
+		for _, m := range command.FindAllStringSubmatch(block, -1) {
+			if strings.Contains(" "+strings.Join(own, " ")+" ", " "+m[1]+" ") {
+				continue
+			}
+			require.Regexp(t, `\b`+regexp.QuoteMeta(m[1])+`\b`, needs, "%q is called", m[1])
+		}
+	}
+}
+
+// A key is deleted by its ID, and the help says what that is and where to find it.
+func TestHelpOfKeyDelete(t *testing.T) {
+	var out, errs output
+	require.Zero(t, run(t.Context(), []string{"key", "delete", "--help"}, &out, &errs))
+	for _, want := range []string{"key_", "interlock key list", "configuration file"} {
+		require.Contains(t, out.String(), want)
+	}
+	require.Contains(t, readPage(t, "README.md"), "bin/interlock key delete key_")
+}

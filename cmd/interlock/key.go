@@ -123,7 +123,11 @@ func newKeyDelete(f *adminFlags) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "delete ID",
 		Short: "End a key that was made at run time",
-		Args:  cobra.ExactArgs(1),
+		Long: "End a key that was made at run time. ID is the key's, as in key_…, not its name and not the key\n" +
+			"itself: `interlock key create` and `interlock key list` show it. New requests with the key are\n" +
+			"refused at once. A key of the configuration file has no ID: it is removed there.",
+		Example: "  interlock key delete key_01JZ3V9K7QW8XK2M4N6P8R0S2T --reason \"laptop lost\"",
+		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if args[0] == "" {
 				return &exitError{status: 2, message: "the key's ID is required; `interlock key list` shows it"}
