@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"log/slog"
+	"os"
 	"runtime"
 	"sync"
 	"testing"
@@ -16,7 +17,14 @@ import (
 	. "github.com/interlock-gateway/interlock/gateway/wasm/wasmtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if goCacheDir != "" {
+			_ = os.RemoveAll(goCacheDir)
+		}
+		os.Exit(code)
+	}))
+}
 
 // manifest is a valid one, changed as a test needs it.
 func manifest(change func(*Manifest)) []byte {

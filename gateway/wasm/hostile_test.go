@@ -121,7 +121,8 @@ func TestMemoryIsBounded(t *testing.T) {
 func TestALeakingGuestIsRecycled(t *testing.T) {
 	h := load(t, guest{}, func(o *Options) { o.Limits.Memory = 2 << 20 })
 	fell, last := 0, int64(0)
-	for n := 0; n < 2000 && fell < 5; n++ {
+	for end := time.Now().Add(30 * time.Second); fell < 5; {
+		require.True(t, time.Now().Before(end), "it fell %d times", fell)
 		_, m, err := h.CallMeasured(Wait{}, OpRequest, []byte{leaks}, nil)
 		require.NoError(t, err)
 		require.LessOrEqual(t, m.Memory, int64(2<<20))
@@ -131,7 +132,6 @@ func TestALeakingGuestIsRecycled(t *testing.T) {
 		last = m.Memory
 		runtime.Gosched()
 	}
-	require.Equal(t, 5, fell)
 	require.Zero(t, h.counted.traps)
 }
 

@@ -41,15 +41,16 @@ func WriteManifest(module, text []byte) ([]byte, error) {
 }
 
 func manifestText(module []byte) (text []byte, err error) {
+	found := 0
 	err = eachSection(module, func(_ []byte, name string, body []byte) {
-		switch {
-		case name != manifestSection:
-		case text != nil:
-			err = fmt.Errorf("it has the section %s twice", manifestSection)
-		default:
+		if name == manifestSection {
 			text = append([]byte{}, body...)
+			found++
 		}
 	})
+	if err == nil && found > 1 {
+		err = fmt.Errorf("it has the section %s twice", manifestSection)
+	}
 	return text, err
 }
 
