@@ -37,7 +37,12 @@ func (*OpenAI) Request(dst []byte, c *Call) (Shaped, error) {
 }
 
 // Response implements Adapter: the answer is in our format already.
-func (*OpenAI) Response(_ []byte, _ *Call, body []byte) ([]byte, error) { return body, nil }
+func (*OpenAI) Response(_ []byte, _ *Call, _ Answer, body []byte) ([]byte, error) { return body, nil }
+
+// Streams implements Adapter.
+func (*OpenAI) Streams(_ *Call, contentType []byte) bool {
+	return hasFold(contentType, "text/event-stream")
+}
 
 // Events implements Adapter.
 func (a *OpenAI) Events(*Call) Events {
@@ -57,12 +62,12 @@ func (s *splitter) Release() {
 }
 
 // Classify implements Adapter.
-func (a *OpenAI) Classify(status int, h Headers, body []byte) Failure {
+func (a *OpenAI) Classify(_ *Call, h Answer, body []byte) Failure {
 	f := Failure{}
 	if u, ok := openai.ReadError(body); ok {
 		f = a.ClassifyError(u)
 	}
-	if !believable(f.Class, status) {
+	if !believable(f.Class, h.Status()) {
 		f.Class = failure.None
 	}
 	f.RetryAfter, f.HasRetryAfter = failure.RetryAfter(

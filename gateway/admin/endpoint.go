@@ -59,6 +59,7 @@ var endpoints = []endpoint{
 	{http.MethodPost, "/admin/v1/keys", config.RoleAdmin, (*Server).createKey, false},
 	{http.MethodDelete, "/admin/v1/keys/{id}", config.RoleAdmin, (*Server).deleteKey, false},
 	{http.MethodGet, "/admin/v1/policy", config.RoleViewer, (*Server).policyStatus, false},
+	{http.MethodGet, "/admin/v1/plugins", config.RoleViewer, (*Server).pluginStatus, false},
 	{http.MethodPost, "/admin/v1/policy/evaluate", config.RoleViewer, (*Server).evaluate, true},
 	{http.MethodPost, "/admin/v1/reload", config.RoleAdmin, (*Server).reload, false},
 	{http.MethodGet, "/admin/v1/changes", config.RoleViewer, (*Server).changes, false},

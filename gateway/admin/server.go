@@ -40,6 +40,18 @@ type PolicyStatus struct {
 	LastErrorAt      time.Time // zero: nothing was refused yet
 }
 
+// Plugin is a plugin that the configuration names.
+type Plugin struct {
+	Name, Source, SHA256 string
+	Status               string // loaded or disabled
+	Kind, Version, ABI   string // of the module in use, with what follows
+	Operations           []string
+	Endpoints            []string
+	Capabilities         []string
+	Since                time.Time
+	Error                string // why the latest module or settings were not taken
+}
+
 // Condition is what readiness says. Degraded names what does not work with why; none of it
 // takes the gateway out.
 type Condition struct {
@@ -64,6 +76,7 @@ type Options struct {
 	// KeysChanged builds a generation that knows the stored keys as they are now.
 	KeysChanged  func(context.Context) error
 	PolicyStatus func() PolicyStatus
+	Plugins      func() []Plugin
 	Condition    func() Condition
 	OpenAPI      []byte
 	Version      string

@@ -85,3 +85,13 @@ func capabilitiesOf(list []config.Capability) Capability {
 }
 
 func modalitiesOf(list []config.Modality) Modality { return setOf[Modality](list, modalities) }
+
+// ParseCapabilities is the set of the words, and of what they imply. Words that are no
+// capability are left out.
+func ParseCapabilities(list []string) Capability {
+	known := make([]config.Capability, len(list))
+	for i, w := range list {
+		known[i] = config.Capability(w)
+	}
+	return capabilitiesOf(known)
+}

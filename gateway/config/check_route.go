@@ -11,11 +11,7 @@ func (d *document) checkProviders(c *Config) {
 		if p.Adapter.Kind == AdapterPlugin && !slices.Contains(pluginNames(c), p.Adapter.Name) {
 			d.dangling(path+".adapter", "plugin", pluginNames(c))
 		}
-		switch {
-		case d.isBroken(path + ".adapter"):
-		case p.Adapter.String() != "openai":
-			d.warn(path+".adapter", "not in force: this version has the adapter openai only; channels of this provider serve nothing")
-		case p.Auth.Soon():
+		if !d.isBroken(path+".adapter") && p.Auth.Soon() {
 			d.warn(path+".auth", "not in force: this version cannot sign with %s yet; channels of this provider serve nothing", p.Auth.Kind)
 		}
 		d.authorities(path+".ca_file", p.CAFile)

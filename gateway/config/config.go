@@ -19,7 +19,7 @@ type Config struct {
 	// The policy that decides.
 	Policy Policy `yaml:"policy"`
 	// Wasm plugins.
-	Plugins []Plugin `yaml:"plugins" soon:"Wasm plugins"`
+	Plugins []Plugin `yaml:"plugins"`
 	// Providers by name: a wire format and a base URL each.
 	Providers map[string]Provider `yaml:"providers" keys:"name"`
 	// Models by public name: adds to and overrides the built-in catalogue, key by key.

@@ -2,7 +2,7 @@ package config
 
 import "time"
 
-// Plugin is one Wasm plugin. Not in force yet.
+// Plugin is one Wasm plugin.
 type Plugin struct {
 	// Unique among the plugins.
 	Name string `yaml:"name" required:"true" is:"name"`

@@ -27,11 +27,9 @@ type Provider struct {
 	UpstreamGateway *UpstreamGateway `yaml:"upstream_gateway"`
 }
 
-// Served says whether this version has the provider's adapter and can sign its calls. A
-// channel of a provider that is not served is no candidate for anything.
-func (p *Provider) Served() bool {
-	return p.Adapter.Kind == AdapterNative && p.Adapter.Name == "openai" && !p.Auth.Soon()
-}
+// Served says whether this version can sign the provider's calls. A channel of a provider that
+// is not served is no candidate for anything.
+func (p *Provider) Served() bool { return !p.Auth.Soon() }
 
 // Amplification returns how many upstream calls one attempt may become: 1 where the provider
 // is no gateway.

@@ -71,7 +71,8 @@ func (a *attempt) begin() {
 // empty forgets the request and keeps the memory that the next one can use.
 func (a *attempt) empty(keep int) {
 	a.target, a.call, a.events, a.gate = nil, nil, nil, nil
-	a.request, a.as = upstream.Request{}, adapter.Call{}
+	a.as.Release()
+	a.request = upstream.Request{}
 	a.up, a.whole = emptied(a.up, keep), emptied(a.whole, keep)
 	clear(a.head[:cap(a.head)])
 	a.head, a.id = a.head[:0], a.id[:0]
@@ -84,19 +85,23 @@ func (a *attempt) empty(keep int) {
 func (x *Exchange) launch() {
 	a := &x.at
 	t := a.target
+	a.id = append(append(append(a.id[:0], x.id...), '-'), itoa(a.number)...)
+	a.as.Release()
 	a.as = adapter.Call{
 		Request: &x.facts, Body: x.in, Model: t.route.Upstream,
 		AskUsage: x.facts.Stream && t.link.askUsage,
+		ID:       bytesAsString(a.id), Now: x.rec.Attempt(a.number).OpenedAt,
+		Deadline: x.m.Deadline(), Gone: x.sig.done(),
 	}
 	shaped, err := t.link.adapter.Request(a.up[:0], &a.as)
 	if err != nil {
-		x.fail(fault{class: failure.ClientInvalid, err: openai.UpstreamError{Message: err.Error(), Status: 400}})
+		x.failShaping(err)
 		return
 	}
 	a.up = shaped.Body
 	a.head = x.upstreamHeaders(a.head[:0], t.link, &shaped)
 	a.request = upstream.Request{
-		Method: "POST", Path: shaped.Path, Header: a.head, Body: shaped.Body, MaxBody: maxAnswer,
+		Method: shaped.Method, Path: shaped.Path, Header: a.head, Body: shaped.Body, MaxBody: maxAnswer,
 	}
 	a.call = upstream.AcquireCall()
 	a.call.Start(t.link.pool, &a.request, x.clocks(t))
@@ -139,7 +144,7 @@ func (x *Exchange) headIn() {
 	switch {
 	case status < 200 || status > 299:
 		a.mode = readError
-	case x.facts.Stream && isEventStream(a.call.ContentType()):
+	case x.facts.Stream && a.target.link.adapter.Streams(&a.as, a.call.ContentType()):
 		a.mode = readStream
 		a.events = a.target.link.adapter.Events(&a.as)
 		a.stream.Reset(x.facts.Endpoint, openai.StreamOptions{
@@ -152,10 +157,6 @@ func (x *Exchange) headIn() {
 	default:
 		x.fail(fault{class: failure.MalformedAnswer})
 	}
-}
-
-func isEventStream(contentType []byte) bool {
-	return hasFold(contentType, "text/event-stream")
 }
 
 // isJSON also accepts an answer that names no type: its bytes are checked anyway.
@@ -235,7 +236,7 @@ func (x *Exchange) endOfBody() (event, bool) {
 	case readWhole:
 		return x.endOfWhole()
 	default:
-		f := a.target.link.adapter.Classify(a.call.Status(), a.call, a.whole)
+		f := a.target.link.adapter.Classify(&a.as, a.call, a.whole)
 		x.fail(fault{class: f.Class, err: f.Error, retryAfter: f.RetryAfter, hasRetryAfter: f.HasRetryAfter})
 		return 0, false
 	}
@@ -260,9 +261,9 @@ func (x *Exchange) broken(err error) (event, bool) {
 // endOfWhole judges an answer that was read whole.
 func (x *Exchange) endOfWhole() (event, bool) {
 	a := &x.at
-	translated, err := a.target.link.adapter.Response(nil, &a.as, a.whole)
+	translated, err := a.target.link.adapter.Response(nil, &a.as, a.call, a.whole)
 	if err != nil {
-		x.fail(fault{class: failure.MalformedAnswer})
+		x.failAdapter(err)
 		return 0, false
 	}
 	switch a.answer.Scan(x.facts.Endpoint, translated) {
@@ -300,7 +301,8 @@ func (x *Exchange) takeEvents(b []byte) (event, bool) {
 	for {
 		ok, err := a.events.Next(&a.event)
 		if err != nil {
-			return x.malformed(true)
+			x.failAdapter(err)
+			return 0, false
 		}
 		if !ok {
 			break
@@ -323,7 +325,7 @@ func (x *Exchange) takeEvent() (ev event, stop, next bool) {
 			x.firstOutput()
 		}
 	case openai.Malformed:
-		if ev, stop = x.malformed(false); stop || x.stage != reading {
+		if ev, stop = x.malformed(); stop || x.stage != reading {
 			return ev, stop, false
 		}
 	case openai.Failed:
@@ -377,11 +379,11 @@ func (x *Exchange) firstOutput() {
 	rec.FirstOutput.Value, rec.FirstOutput.Known = now.Sub(rec.OpenedAt), true
 }
 
-// malformed is an event that is not what the wire format allows, or cannot be cut out at all.
+// malformed is an event that is not what the wire format allows.
 // It is skipped where nothing can be lost by that; otherwise the attempt has failed.
-func (x *Exchange) malformed(fatal bool) (event, bool) {
+func (x *Exchange) malformed() (event, bool) {
 	a := &x.at
-	if !fatal && x.committed.output() && !a.stream.Open() {
+	if x.committed.output() && !a.stream.Open() {
 		a.skipped++
 		return 0, false
 	}
@@ -392,11 +394,17 @@ func (x *Exchange) malformed(fatal bool) (event, bool) {
 // endOfStream judges a stream that has ended, by its marker, its body or its silence.
 func (x *Exchange) endOfStream() (event, bool) {
 	a := &x.at
-	if !a.ended {
-		if ok, err := a.events.Flush(&a.event); err == nil && ok {
-			if ev, stop, next := x.takeEvent(); stop || !next {
-				return ev, stop
-			}
+	for !a.ended {
+		ok, err := a.events.Flush(&a.event)
+		if err != nil {
+			x.failAdapter(err)
+			return 0, false
+		}
+		if !ok {
+			break
+		}
+		if ev, stop, next := x.takeEvent(); stop || !next {
+			return ev, stop
 		}
 	}
 	var ending openai.Ending
@@ -432,7 +440,9 @@ func (x *Exchange) upstreamHeaders(dst []upstream.Field, l *Link, s *adapter.Sha
 	dst = append(dst, upstream.Field{Name: "Content-Type", Value: s.ContentType}, upstream.Field{Name: "Accept", Value: accept})
 	dst = append(dst, l.headers...)
 	for _, f := range s.Header {
-		dst = append(dst, upstream.Field(f))
+		if !l.sets(f.Name) { // what the operator configured goes before what a plugin wants
+			dst = append(dst, upstream.Field(f))
+		}
 	}
 	add := func(name string, v []byte) {
 		if len(v) > 0 {
@@ -445,8 +455,6 @@ func (x *Exchange) upstreamHeaders(dst []upstream.Field, l *Link, s *adapter.Sha
 	for _, name := range l.pass {
 		add(name, x.head.Peek(name))
 	}
-	a := &x.at
-	a.id = append(append(append(a.id[:0], x.id...), '-'), itoa(a.number)...)
-	add("x-client-request-id", a.id)
+	add("x-client-request-id", x.at.id)
 	return dst
 }

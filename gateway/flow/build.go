@@ -28,8 +28,9 @@ type Parts struct {
 	Keys    *key.Table
 	// DecisionLogs get every policy decision, beside the ledger.
 	DecisionLogs []*telemetry.Log
-	// Adapter and Pool give what a channel of a provider that is served needs.
-	Adapter func(config.Provider) adapter.Adapter
+	// Adapter and Pool give what a channel of a provider that is served needs. Without an
+	// adapter, as where its plugin could not be loaded, a channel is no candidate for anything.
+	Adapter func(provider string) adapter.Adapter
 	Pool    func(*route.Channel) *upstream.Pool
 }
 
@@ -78,20 +79,37 @@ func (g *Generation) addLinks(p *Parts) {
 			if !provider.Served() {
 				continue
 			}
+			translates := p.Adapter(ch.Provider)
+			if translates == nil {
+				continue
+			}
 			credential := p.Config.Groups[group.Index].Channels[i].Credential.Reveal()
 			l := &Link{
-				adapter: p.Adapter(provider), pool: p.Pool(ch), secrets: secretsOf(&provider, credential),
+				adapter: translates, pool: p.Pool(ch), secrets: secretsOf(&provider, credential),
 				askUsage: provider.StreamUsage == config.StreamUsageAsk, group: group.Index, region: ch.Region,
 				label: ch.Label(), amplifies: provider.Amplification(),
 				asPolicy: policy.Channel{Group: group.Name, Name: ch.Name, Provider: ch.Provider, Region: ch.Region},
 			}
 			l.headers = headersOf(&provider, credential)
+			if guest, ok := translates.(*adapter.Guest); ok {
+				l.carries = carriedBy(guest.Manifest().ModelCapabilities)
+			}
 			for _, h := range provider.PassHeaders {
 				l.pass = append(l.pass, strings.ToLower(h))
 			}
 			g.links[ch] = l
 		}
 	}
+}
+
+// carriedBy is what an adapter that names these capabilities can translate; nil where it names
+// none. Pictures and sound it refuses itself where it has to.
+func carriedBy(words []string) *offer {
+	if len(words) == 0 {
+		return nil
+	}
+	m := &catalog.Model{CapabilitiesDeclared: true, Capabilities: catalog.ParseCapabilities(words)}
+	return &offer{model: m}
 }
 
 // secretsOf are what must never show in a message: the credential, and the values of headers

@@ -2,6 +2,7 @@ package flow
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -63,6 +64,9 @@ func (gw *Gateway) Generation() *Generation { return gw.current.Load() }
 // Running counts the requests that have begun and are not closed.
 func (gw *Gateway) Running() int { return gw.running.running() }
 
+// RunningBefore reports whether a request of a generation before that one is running.
+func (gw *Gateway) RunningBefore(generation uint64) bool { return gw.running.before(generation) }
+
 // DrainNow ends every request that is still running, streams with an error event.
 func (gw *Gateway) DrainNow() { gw.running.end() }
 
@@ -114,7 +118,18 @@ type Link struct {
 	region    string //
 	label     string // group/channel
 	asPolicy  policy.Channel
-	amplifies int // calls that the provider's own gateway may make of one
+	amplifies int    // calls that the provider's own gateway may make of one
+	carries   *offer // what the adapter can translate; nil = everything
+}
+
+// sets says whether the operator's own headers have one of that name.
+func (l *Link) sets(name string) bool {
+	for i := range l.headers {
+		if strings.EqualFold(l.headers[i].Name, name) {
+			return true
+		}
+	}
+	return false
 }
 
 // Budget is a budget as the machine needs it.

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/interlock-gateway/interlock/gateway/adapter"
 	"github.com/interlock-gateway/interlock/gateway/failure"
 	"github.com/interlock-gateway/interlock/gateway/ledger"
 	"github.com/interlock-gateway/interlock/gateway/openai"
@@ -53,6 +54,41 @@ func (x *Exchange) failInside(u openai.UpstreamError) {
 		class = failure.ServerError // an error without a word about whose fault it is
 	}
 	x.fail(fault{class: class, err: u, retryAfter: f.RetryAfter, hasRetryAfter: f.HasRetryAfter})
+}
+
+// failShaping ends an attempt whose request could not be made: nothing was sent.
+func (x *Exchange) failShaping(err error) {
+	if e, ok := errors.AsType[*adapter.Refusal](err); ok {
+		code := openai.InvalidRequest
+		if e.Code == string(openai.UnsupportedParameter) {
+			code = openai.UnsupportedParameter
+		}
+		x.fail(fault{class: failure.ClientInvalid, err: openai.UpstreamError{
+			Message: e.Message, Type: "invalid_request_error", Code: string(code), Param: e.Param, Status: 400,
+		}})
+		return
+	}
+	x.failAdapter(err)
+}
+
+// failAdapter ends the attempt with what its adapter made of the answer.
+func (x *Exchange) failAdapter(err error) {
+	if e, ok := errors.AsType[*adapter.Failed](err); ok {
+		class := e.Class
+		if class == failure.None && e.Failure.Error.Status == 0 {
+			class = failure.ServerError // an error without a word about whose fault it is
+		}
+		x.fail(fault{class: class, err: e.Failure.Error, retryAfter: e.RetryAfter, hasRetryAfter: e.HasRetryAfter})
+		return
+	}
+	if e, ok := errors.AsType[*adapter.Broken](err); ok {
+		x.g.log.Warn("adapter failed", "request_id", x.id, "channel", x.at.target.link.label, "error", e.Error())
+		x.fail(fault{class: failure.ServerError, err: openai.UpstreamError{
+			Message: "The channel's adapter failed.", Type: "server_error", Code: "adapter_failed",
+		}})
+		return
+	}
+	x.fail(fault{class: failure.MalformedAnswer})
 }
 
 // failCut ends the attempt with a stream that ended, however cleanly, before it was whole.

@@ -120,10 +120,17 @@ func (x *Exchange) addTargets(groups []*route.Group, model string, substitute in
 	o := x.gen.offer(model)
 	lack := o.lacks(&x.facts)
 	x.routes = x.gen.Table.Plan(x.routes[:0], groups, model, opts)
+	before, uncarried := len(x.cands), ""
 	for _, r := range x.routes {
 		l := x.gen.links[r.Channel]
 		if l == nil || !l.adapter.Serves(x.facts.Endpoint) {
 			continue
+		}
+		if l.carries != nil {
+			if lost := l.carries.lacks(&x.facts); lost != "" {
+				uncarried = lost
+				continue
+			}
 		}
 		if lack != "" {
 			if substitute > 0 {
@@ -145,6 +152,11 @@ func (x *Exchange) addTargets(groups []*route.Group, model string, substitute in
 		}
 		x.targets = append(x.targets, target{route: r, link: l, offer: o, substitute: substitute})
 		x.cands = append(x.cands, c)
+	}
+	if uncarried != "" && substitute == 0 && len(x.cands) == before {
+		e := openai.NewError(openai.UnsupportedParameter, "No channel of the model can carry what "+uncarried+" asks for.")
+		e.Param = uncarried
+		return e
 	}
 	return nil
 }

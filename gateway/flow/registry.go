@@ -66,6 +66,22 @@ func (r *registry) end() {
 	}
 }
 
+// before reports whether an exchange of an earlier generation is running.
+func (r *registry) before(generation uint64) bool {
+	for i := range r.shards {
+		s := &r.shards[i]
+		s.mu.Lock()
+		for x := s.first; x != nil; x = x.next {
+			if x.gen.Number < generation {
+				s.mu.Unlock()
+				return true
+			}
+		}
+		s.mu.Unlock()
+	}
+	return false
+}
+
 // running counts the exchanges.
 func (r *registry) running() int {
 	n := 0

@@ -57,14 +57,21 @@ func (s *Server) build(ctx context.Context, cfg *config.Config, cat *catalog.Cat
 		pools.forget()
 		return err
 	}
-	native := adapter.NewOpenAI(int(cfg.Stream.MaxEvent), time.Now)
+	guests := s.plugins.of(ctx, cfg)
+	adapters, err := guests.adapters(cfg)
+	if err != nil {
+		pools.forget()
+		guests.forget()
+		return err
+	}
 	g, err := s.gateway.Build(flow.Parts{
 		Number: s.number + 1, Config: cfg, Catalog: cat, Policy: rev, Table: table, Keys: keys,
-		Adapter: func(config.Provider) adapter.Adapter { return native }, Pool: pools.pool,
+		Adapter: func(name string) adapter.Adapter { return adapters[name] }, Pool: pools.pool,
 		DecisionLogs: decisions,
 	})
 	if err != nil {
 		pools.forget()
+		guests.forget()
 		return err
 	}
 	s.number++
@@ -72,6 +79,7 @@ func (s *Server) build(ctx context.Context, cfg *config.Config, cat *catalog.Cat
 	table.Activate(time.Now())
 	s.gateway.Use(g)
 	s.pools.swap(pools)
+	s.plugins.swap(guests, s.drained)
 	s.policy.active(s, src, policyOptions(cfg), rev)
 	return nil
 }

@@ -86,14 +86,15 @@ func (p *pools) close() {
 	}
 }
 
-// targetOf is where a channel's requests go. A base URL without a path means the one that the
-// API has everywhere, /v1.
+// targetOf is where a channel's requests go. For providers that speak OpenAI's format a base URL
+// without a path means the one that the API has everywhere, /v1; other adapters write their
+// version into the path themselves.
 func targetOf(p *config.Provider, credential config.Secret) (upstream.Target, error) {
 	t, err := upstream.ParseTarget(p.BaseURL)
 	if err != nil {
 		return t, err
 	}
-	if t.BasePath == "" {
+	if t.BasePath == "" && p.Adapter.String() == "openai" {
 		t.BasePath = "/v1"
 	}
 	if p.Auth.Kind == config.AuthQuery && credential != "" {

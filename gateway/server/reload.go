@@ -122,6 +122,7 @@ func (s *Server) condition() admin.Condition {
 	if st := s.policy.status(); st.LastError != "" {
 		c.Degraded["policy"] = st.LastError
 	}
+	s.plugins.degraded(c.Degraded)
 	return c
 }
 
@@ -155,4 +156,35 @@ func memoryLimit() int64 {
 		return 4 << 30 // nothing says: a modest machine
 	}
 	return limit
+}
+
+const (
+	// drainLook is how often it is looked whether an old generation has drained.
+	drainLook = time.Second
+	// drainLeast is for requests whose caller was authenticated on the old generation and whose
+	// body is still on its way.
+	drainLeast = time.Minute
+)
+
+// drained is closed when no request can be on a generation before the one in use, or when the
+// gateway ends.
+func (s *Server) drained() <-chan struct{} {
+	number, done := s.gateway.Generation().Number, make(chan struct{})
+	go func() {
+		defer close(done)
+		began := time.Now()
+		tick := time.NewTicker(drainLook)
+		defer tick.Stop()
+		for {
+			select {
+			case <-s.ctx.Done():
+				return
+			case <-tick.C:
+				if time.Since(began) >= drainLeast && !s.gateway.RunningBefore(number) {
+					return
+				}
+			}
+		}
+	}()
+	return done
 }

@@ -58,6 +58,7 @@ type Server struct {
 	building  sync.Mutex // one generation is built at a time
 	number    uint64
 	pools     *pools
+	plugins   *pluginHost
 	policy    policyState
 	decisions decisionFiles
 	watcher   *config.Watcher
@@ -173,6 +174,9 @@ func (s *Server) open(ctx context.Context, cfg *config.Config) error {
 		return err
 	}
 	s.pools = newPools()
+	if s.plugins, err = newPluginHost(s.log, s.metrics, cfg.DataDir); err != nil {
+		return fmt.Errorf("plugins: %w", err)
+	}
 	s.gateway = flow.New(flow.Options{
 		Ledger: s.ledger, Metrics: s.metrics, Log: s.log, Now: time.Now, Context: s.ctx,
 	})
@@ -196,7 +200,7 @@ func (s *Server) listen(cfg *config.Config) (err error) {
 	s.admin = admin.New(admin.Options{
 		Log: s.log, Metrics: s.metrics, DB: s.db, Ledger: s.ledger, State: s.state,
 		Generation: s.gateway.Generation, Reload: s.Reload, KeysChanged: s.keysChanged,
-		PolicyStatus: s.policy.status, Condition: s.condition, OpenAPI: admin.OpenAPI,
+		PolicyStatus: s.policy.status, Plugins: s.plugins.status, Condition: s.condition, OpenAPI: admin.OpenAPI,
 		Version: s.options.Version, Now: time.Now,
 	})
 	return nil
@@ -304,6 +308,9 @@ func (s *Server) close(ctx context.Context) (err error) {
 		s.policy.close()
 		if s.pools != nil {
 			s.pools.close()
+		}
+		if s.plugins != nil {
+			s.plugins.close(ctx)
 		}
 		if s.state != nil {
 			err = errors.Join(err, s.state.Flush(ctx))

@@ -137,3 +137,12 @@ func clean(s string, most int) string {
 		return r
 	}, s)
 }
+
+// DecodeError reads the error result of a call: a *GuestError, or why it is none.
+func DecodeError(b []byte) error {
+	e, err := decodeError(b)
+	if err != nil {
+		return err
+	}
+	return e
+}

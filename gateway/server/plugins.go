@@ -1,0 +1,362 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/interlock-gateway/interlock/gateway/adapter"
+	"github.com/interlock-gateway/interlock/gateway/admin"
+	"github.com/interlock-gateway/interlock/gateway/config"
+	"github.com/interlock-gateway/interlock/gateway/telemetry"
+	"github.com/interlock-gateway/interlock/gateway/wasm"
+	"github.com/interlock-gateway/interlock/plugins"
+)
+
+// pluginHost keeps the Wasm plugins of the generations. A plugin whose module and settings did
+// not change is kept over generations; one that a generation no longer names is released when
+// the requests of the generations before have ended.
+type pluginHost struct {
+	log     *telemetry.Log
+	metrics *telemetry.Metrics
+	dir     string // data_dir/plugins
+	cache   *wasm.Cache
+
+	mu      sync.Mutex
+	current *pluginSet
+}
+
+// pluginSet is the plugins of one generation.
+type pluginSet struct {
+	byName map[string]*plugin
+	fresh  []*wasm.Plugin // loaded for it
+}
+
+// plugin is one plugin as the configuration names it.
+type plugin struct {
+	config   config.Plugin
+	digest   string       // of its module, in hex
+	identity string       // of the module and all its settings
+	loaded   *wasm.Plugin // nil where it could not be loaded
+	since    time.Time
+	err      error // why the latest module or settings were not taken
+}
+
+func newPluginHost(log *telemetry.Log, metrics *telemetry.Metrics, dataDir string) (*pluginHost, error) {
+	h := &pluginHost{log: log, metrics: metrics, dir: filepath.Join(dataDir, "plugins"), current: &pluginSet{byName: map[string]*plugin{}}}
+	cache, err := wasm.NewCache(filepath.Join(h.dir, "cache"))
+	if err != nil {
+		log.Warn("compiled plugins are not kept on disk", "error", err.Error())
+		if cache, err = wasm.NewCache(""); err != nil {
+			return nil, err
+		}
+	}
+	h.cache = cache
+	return h, nil
+}
+
+// of finds or loads the plugins that a configuration names, several at a time. One that cannot
+// be loaded leaves the one before of that name in place, or disables the channels that use it.
+func (h *pluginHost) of(ctx context.Context, cfg *config.Config) *pluginSet {
+	h.mu.Lock()
+	before := h.current
+	h.mu.Unlock()
+	set := &pluginSet{byName: map[string]*plugin{}}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for _, c := range cfg.Plugins {
+		wg.Go(func() {
+			p, fresh := h.get(ctx, c, before.byName[c.Name])
+			mu.Lock()
+			defer mu.Unlock()
+			set.byName[c.Name] = p
+			if fresh {
+				set.fresh = append(set.fresh, p.loaded)
+			}
+		})
+	}
+	wg.Wait()
+	return set
+}
+
+// get finds or loads one plugin.
+func (h *pluginHost) get(ctx context.Context, c config.Plugin, before *plugin) (p *plugin, fresh bool) {
+	p = &plugin{config: c, since: time.Now()}
+	fail := func(err error) (*plugin, bool) {
+		p.err = err
+		if before != nil && before.loaded != nil {
+			kept := *before
+			kept.err = err
+			h.log.Error("plugin refused; the one before stays", "plugin", c.Name, "error", err.Error())
+			return &kept, false
+		}
+		h.log.Error("plugin cannot be loaded; the channels that use it serve nothing", "plugin", c.Name, "error", err.Error())
+		return p, false
+	}
+	settings := []byte(c.Config.JSON.Reveal())
+	module, sidecar, err := h.module(ctx, c)
+	if err != nil {
+		return fail(err)
+	}
+	sum := sha256.Sum256(module)
+	p.digest = hex.EncodeToString(sum[:])
+	p.identity = config.Digest(struct {
+		Name, Module, Sidecar string
+		Settings              config.Document
+		Limits                config.PluginLimits
+		Grants                []string
+	}{c.Name, p.digest, string(sidecar), c.Config, c.Limits, c.Grants})
+	if before != nil && before.loaded != nil && before.identity == p.identity {
+		kept := *before
+		kept.err = nil
+		return &kept, false
+	}
+	p.loaded, err = wasm.Load(ctx, wasm.Options{
+		Name: c.Name, Module: module, SHA256: c.SHA256, Manifest: sidecar, Config: settings, Grants: c.Grants,
+		Limits: wasm.Limits{Memory: int64(c.Limits.Memory), CallTimeout: c.Limits.CallTimeout},
+		Cache:  h.cache, Log: h.log.Logger, Metrics: h.metrics,
+	})
+	if err != nil {
+		p.loaded = nil
+		return fail(err)
+	}
+	h.log.Info("plugin loaded", "plugin", c.Name, "version", p.loaded.Manifest().Version, "sha256", p.digest)
+	return p, true
+}
+
+const (
+	maxModule    = 8 << 20
+	fetchTimeout = 30 * time.Second
+)
+
+// module reads a plugin's module, and the manifest beside it where there is one.
+func (h *pluginHost) module(ctx context.Context, c config.Plugin) (module, sidecar []byte, err error) {
+	if name, ok := strings.CutPrefix(c.Source, "builtin:"); ok {
+		module, err = plugins.Module(name)
+		return module, nil, err
+	}
+	if path, ok := strings.CutPrefix(c.Source, "file:"); ok {
+		if module, err = readModule(path); err != nil {
+			return nil, nil, err
+		}
+		sidecar, err = os.ReadFile(strings.TrimSuffix(path, ".wasm") + ".manifest.json")
+		if errors.Is(err, os.ErrNotExist) {
+			err = nil
+		}
+		return module, sidecar, err
+	}
+	module, err = h.fetched(ctx, c)
+	return module, nil, err
+}
+
+func readModule(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return bounded(f)
+}
+
+func bounded(r io.Reader) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(r, maxModule+1))
+	if err == nil && len(b) > maxModule {
+		err = fmt.Errorf("the module has more than %d bytes", maxModule)
+	}
+	return b, err
+}
+
+// fetched gets a module from an https URL, or from where an earlier fetch put it: its name is
+// its digest, which the configuration pins.
+func (h *pluginHost) fetched(ctx context.Context, c config.Plugin) ([]byte, error) {
+	digest := strings.ToLower(c.SHA256)
+	kept := filepath.Join(h.dir, digest+".wasm")
+	if b, err := readModule(kept); err == nil && digestOf(b) == digest {
+		return b, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Source, nil)
+	if err != nil {
+		return nil, errors.New("the source is not a URL that can be fetched")
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("the module cannot be fetched: %w", err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("the module cannot be fetched: status %d", resp.StatusCode)
+	}
+	b, err := bounded(resp.Body)
+	if err != nil {
+		return nil, fmt.Errorf("the module cannot be fetched: %w", err)
+	}
+	if got := digestOf(b); got != digest {
+		return nil, fmt.Errorf("the module fetched has the sha256 %s, the configuration pins %s", got, digest)
+	}
+	if err := os.MkdirAll(h.dir, 0o700); err == nil {
+		if err := writeWhole(kept, b); err != nil {
+			h.log.Warn("a fetched plugin is not kept on disk", "plugin", c.Name, "error", err.Error())
+		}
+	}
+	return b, nil
+}
+
+func digestOf(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// writeWhole writes a file so that nobody ever reads a part of it.
+func writeWhole(path string, b []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".fetched-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	if _, err = f.Write(b); err != nil {
+		f.Close()
+		return err
+	}
+	if err = f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// forget gives up what was loaded for a generation that came to nothing.
+func (s *pluginSet) forget() {
+	for _, p := range s.fresh {
+		p.Release()
+	}
+}
+
+// adapters makes the adapter of every provider; there is none where its plugin could not be
+// loaded. The error names the provider.
+func (s *pluginSet) adapters(cfg *config.Config) (map[string]adapter.Adapter, error) {
+	maxEvent := int(cfg.Stream.MaxEvent)
+	native := adapter.NewOpenAI(maxEvent, time.Now)
+	all := map[string]adapter.Adapter{}
+	for name, p := range cfg.Providers {
+		switch ref := p.Adapter; {
+		case ref.Kind == config.AdapterNative && ref.Name == "openai":
+			all[name] = native
+		case ref.Kind == config.AdapterNative:
+			a, err := nativeAdapter(ref, maxEvent)
+			if err != nil {
+				return nil, fmt.Errorf("providers.%s.adapter: %w", name, err)
+			}
+			all[name] = a
+		default:
+			known := s.byName[ref.Name]
+			if known == nil || known.loaded == nil {
+				continue
+			}
+			m := known.loaded.Manifest()
+			if m.Kind != wasm.KindAdapter {
+				return nil, fmt.Errorf("providers.%s.adapter: the plugin %s is a %s, not an adapter", name, ref.Name, m.Kind)
+			}
+			all[name] = adapter.NewGuest(ref.String(), known.loaded, m, maxEvent)
+		}
+	}
+	return all, nil
+}
+
+// nativeAdapter makes the adapter of a shipped plugin's native build.
+func nativeAdapter(ref config.AdapterRef, maxEvent int) (adapter.Adapter, error) {
+	src, ok := plugins.Native(ref.Name)
+	if !ok {
+		return nil, fmt.Errorf("there is no adapter %s; there are openai, native:%s", ref, strings.Join(plugins.Names(), ", native:"))
+	}
+	m, err := wasm.ParseManifest([]byte(src.Manifest))
+	if err != nil {
+		return nil, err
+	}
+	run, err := adapter.NewNative(ref.String(), src.Manifest, src.New, nil)
+	if err != nil {
+		return nil, err
+	}
+	return adapter.NewGuest(ref.String(), run, m, maxEvent), nil
+}
+
+// swap makes a set the current one. What it does not have any more is released when drained says
+// that nobody can be on a generation before it.
+func (h *pluginHost) swap(s *pluginSet, drained func() <-chan struct{}) {
+	h.mu.Lock()
+	before := h.current
+	h.current = s
+	h.mu.Unlock()
+	var gone []*wasm.Plugin
+	for name, p := range before.byName {
+		if p.loaded == nil {
+			continue
+		}
+		if now := s.byName[name]; now == nil || now.loaded != p.loaded {
+			gone = append(gone, p.loaded)
+		}
+	}
+	if len(gone) == 0 {
+		return
+	}
+	done := drained()
+	go func() {
+		<-done
+		for _, p := range gone {
+			p.Release()
+		}
+	}()
+}
+
+// close releases everything. Calls that still run are stopped when ctx ends.
+func (h *pluginHost) close(ctx context.Context) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, p := range h.current.byName {
+		if p.loaded != nil {
+			_ = p.loaded.Close(ctx)
+		}
+	}
+	h.current = &pluginSet{byName: map[string]*plugin{}}
+}
+
+// status is what operators see of the plugins, by name.
+func (h *pluginHost) status() []admin.Plugin {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var list []admin.Plugin
+	for _, name := range slices.Sorted(maps.Keys(h.current.byName)) {
+		p := h.current.byName[name]
+		s := admin.Plugin{Name: name, Source: p.config.Source, Status: "disabled", SHA256: p.digest}
+		if p.loaded != nil {
+			m := p.loaded.Manifest()
+			s.Status, s.Kind, s.Version, s.ABI, s.Since = "loaded", m.Kind, m.Version, m.ABI, p.since
+			s.Operations, s.Endpoints, s.Capabilities = m.Operations, m.Endpoints, m.Capabilities
+		}
+		if p.err != nil {
+			s.Error = p.err.Error()
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// degraded adds what is wrong with the plugins.
+func (h *pluginHost) degraded(to map[string]string) {
+	for _, p := range h.status() {
+		if p.Error != "" {
+			to["plugin "+p.Name] = p.Error
+		}
+	}
+}
