@@ -28,7 +28,7 @@ var notConverse = map[string]int{
 	"invoke": 8, "invoke-with-response-stream": 6, "responses": 3, "chat.completions": 2, "models": 1,
 }
 
-const converse = 39
+const converse = 38
 
 // cited is the recording whose text stands in citationsContent, which the client that computed the
 // expectations leaves out. The same answer as a stream has it as text, and so have we.
