@@ -292,6 +292,9 @@ func (o *Out) Opaque(index int, item json.Value) {
 		c.opaque = append(c.opaque, ',')
 	}
 	c.opaque = json.Compact(c.opaque, item)
+	if o.events != nil && len(c.opaque) > maxOpaque {
+		o.flushOpaque(c, index)
+	}
 }
 
 func (o *Out) flushOpaque(c *choice, index int) {

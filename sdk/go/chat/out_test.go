@@ -306,6 +306,17 @@ func TestMuchProviderData(t *testing.T) {
 	require.Equal(t, "stop", got.Finish)
 }
 
+// One item that is larger than a state leaves at once.
+func TestProviderDataLargerThanAState(t *testing.T) {
+	item := json.Value(`{"provider":"p","data":"` + string(bytes.Repeat([]byte("x"), interlock.MaxState)) + `"}`)
+	var events interlock.Events
+	o := chat.NewChunks(&context, &events)
+	o.Opaque(0, item)
+	require.Less(t, len(o.AppendState(nil)), 1<<10)
+	got := assemble(t, chunks(t, []said{func(o *chat.Out) { o.Opaque(0, item) }, func(o *chat.Out) { o.Finish(0, chat.Stop) }}, map[int]bool{0: true})).Choices[0]
+	require.Equal(t, []string{string(item)}, got.Data)
+}
+
 func TestUsageAddsUp(t *testing.T) {
 	w := chat.NewWhole(&context)
 	w.Usage(chat.Usage{Prompt: 10, Completion: 1<<64 - 5, Cached: 8, CacheWrite: 8, Reasoning: 1 << 63})
