@@ -34,9 +34,6 @@ var reasonNames = [...]string{
 // String returns the reason as logs have it.
 func (r Reason) String() string { return reasonNames[r] }
 
-// guilty says that the guest is to blame: its instance is thrown away, its circuit counts it.
-func (r Reason) guilty() bool { return r <= NotStart }
-
 // Failure is a call that gave neither a result nor an error of the guest's.
 type Failure struct {
 	Plugin string

@@ -28,6 +28,8 @@ type Options struct {
 	Log      *slog.Logger
 	Metrics  Metrics
 	PoolSize int // instances at most; 0: as many as processors, and at least two
+
+	anyConfig bool // it will not be configured
 }
 
 // Metrics hears of calls. *telemetry.Metrics is one.
@@ -68,7 +70,20 @@ type Plugin struct {
 // Load admits, compiles, starts and tries a module. The error is a *LoadError. It takes seconds
 // for a large module that is not in the cache, and belongs where a configuration is built.
 func Load(ctx context.Context, o Options) (*Plugin, error) {
-	a, err := admit(&o)
+	p, err := compile(ctx, &o)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.warm(); err != nil {
+		p.free()
+		return nil, err
+	}
+	return p, nil
+}
+
+// compile admits and compiles a module. Nothing of it has run then.
+func compile(ctx context.Context, o *Options) (*Plugin, error) {
+	a, err := admit(o)
 	if err != nil {
 		return nil, err
 	}
@@ -98,18 +113,15 @@ func Load(ctx context.Context, o Options) (*Plugin, error) {
 	if err != nil {
 		return nil, &LoadError{p.name, StepCompile, err}
 	}
-	if err := p.warm(ctx, a.imports); err != nil {
+	if err := p.provide(ctx, a.imports); err != nil {
 		p.free()
-		return nil, err
+		return nil, &LoadError{p.name, StepCompile, err}
 	}
 	return p, nil
 }
 
 // warm brings the first instance up and has it say what it is.
-func (p *Plugin) warm(ctx context.Context, imports map[string][]string) error {
-	if err := p.provide(ctx, imports); err != nil {
-		return &LoadError{p.name, StepCompile, err}
-	}
+func (p *Plugin) warm() error {
 	i, err := p.start()
 	if err != nil {
 		step := StepStart
@@ -137,6 +149,21 @@ func (p *Plugin) startBudget() (int64, time.Duration) {
 // start makes an instance and configures it. The error is a *GuestError where the guest refuses
 // its configuration.
 func (p *Plugin) start() (*instance, error) {
+	i, err := p.begin()
+	if err != nil {
+		return nil, err
+	}
+	budget, wall := p.startBudget()
+	if _, err := i.do(OpConfigure, p.setup, nil, budget, wall); err != nil {
+		p.discard(i)
+		return nil, err
+	}
+	i.born, i.calls = i.memory.Size(), 0
+	return i, nil
+}
+
+// begin makes an instance that is not configured yet.
+func (p *Plugin) begin() (*instance, error) {
 	i, err := p.instantiate()
 	if err != nil {
 		return nil, err
@@ -146,7 +173,6 @@ func (p *Plugin) start() (*instance, error) {
 		p.discard(i)
 		return nil, err
 	}
-	i.born, i.calls = i.memory.Size(), 0
 	return i, nil
 }
 
@@ -170,28 +196,38 @@ func (p *Plugin) initialize(i *instance) error {
 		return fmt.Errorf("it speaks version %d.%d of the ABI, this gateway %d.%d",
 			major, api.DecodeU32(i.stack[0])&0xffff, abiMajor, abiMinor)
 	}
-	_, err := i.do(OpConfigure, p.setup, nil, budget, wall)
-	return err
+	return nil
 }
 
 // describe holds what the guest says of itself against the manifest it was admitted with.
 func (p *Plugin) describe(i *instance) error {
-	budget, wall := p.startBudget()
-	out, err := i.do(OpDescribe, emptyContext(), nil, budget, wall)
+	text, err := p.said(i)
 	if err != nil {
-		return fmt.Errorf("describe: %w", err)
+		return err
 	}
-	if len(out) < 4 || uint64(binary.LittleEndian.Uint32(out)) > uint64(len(out)-4) {
-		return errors.New("describe: its result is not as the ABI has it")
-	}
-	m, err := ParseManifest(out[4 : 4+binary.LittleEndian.Uint32(out)])
+	m, err := ParseManifest(text)
 	if err != nil {
 		return fmt.Errorf("describe: %w", err)
 	}
 	if !m.equal(p.manifest) {
-		return errors.New("what it says of itself is not what its manifest says")
+		return errOtherManifest
 	}
 	return nil
+}
+
+var errOtherManifest = errors.New("what it says of itself is not what its manifest says")
+
+// said is the manifest as the guest gives it.
+func (p *Plugin) said(i *instance) ([]byte, error) {
+	budget, wall := p.startBudget()
+	out, err := i.do(OpDescribe, emptyContext(), nil, budget, wall)
+	if err != nil {
+		return nil, fmt.Errorf("describe: %w", err)
+	}
+	if len(out) < 4 || uint64(binary.LittleEndian.Uint32(out)) > uint64(len(out)-4) {
+		return nil, errors.New("describe: its result is not as the ABI has it")
+	}
+	return out[4 : 4+binary.LittleEndian.Uint32(out)], nil
 }
 
 // spawn is start for the pool.

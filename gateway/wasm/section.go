@@ -26,18 +26,24 @@ func WriteManifest(module, text []byte) ([]byte, error) {
 	if _, err := ParseManifest(text); err != nil {
 		return nil, err
 	}
-	out := make([]byte, 0, len(module)+len(text)+64)
-	err := eachSection(module, func(whole []byte, name string, _ []byte) {
-		if name != manifestSection {
-			out = append(out, whole...)
-		}
-	})
+	out, err := withoutManifest(module)
 	if err != nil {
 		return nil, err
 	}
 	head := append(appendLength(nil, len(manifestSection)), manifestSection...)
 	out = appendLength(append(out, 0), len(head)+len(text))
 	return append(append(out, head...), text...), nil
+}
+
+// withoutManifest is a copy of the module without the section.
+func withoutManifest(module []byte) ([]byte, error) {
+	out := make([]byte, 0, len(module)+4096)
+	err := eachSection(module, func(whole []byte, name string, _ []byte) {
+		if name != manifestSection {
+			out = append(out, whole...)
+		}
+	})
+	return out, err
 }
 
 func manifestText(module []byte) (text []byte, err error) {

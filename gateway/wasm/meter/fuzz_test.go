@@ -17,7 +17,8 @@ import (
 // seeds are valid modules that between them have everything the rewriting looks at.
 func seeds() [][]byte {
 	all := [][]byte{
-		{}, []byte("\x00asm\x01\x00\x00\x00"),
+		{},
+		[]byte("\x00asm\x01\x00\x00\x00"),
 		returning(I32Const(1)).Encode(),
 		Module{
 			Imports: []Import{{Module: "host", Name: "seven", Params: []byte{I32}, Results: []byte{I32}}},

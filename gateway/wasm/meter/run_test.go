@@ -133,8 +133,10 @@ func TestTablesAreChargedByLength(t *testing.T) {
 }
 
 func TestLengthIsChargedBeforeTheWork(t *testing.T) {
-	r := metered(t, Module{Pages: 200, Funcs: []Func{{Export: "f",
-		Body: Code(I32Const(0), I32Const(7), I32Const(100<<16), Fill)}}})
+	r := metered(t, Module{Pages: 200, Funcs: []Func{{
+		Export: "f",
+		Body:   Code(I32Const(0), I32Const(7), I32Const(100<<16), Fill),
+	}}})
 	_, _, err := r.call(50_000, "f")
 	require.ErrorContains(t, err, "unreachable")
 	b, _ := r.module.Memory().ReadByte(0)
@@ -158,7 +160,7 @@ func TestCallsOutAreCharged(t *testing.T) {
 // However a body jumps about, what it executes is charged at least once in two stretches.
 func TestNoPathAvoidsItsCharge(t *testing.T) {
 	work := Repeat(10, Get(0), I32Const(3), I32Add, Set(0)) // weighs 10
-	const pieces = 300
+	const pieces = 120
 	for name, piece := range map[string][]byte{
 		"straight":                         work,
 		"jumping over the rest of a block": Block(work, I32Const(1), BrIf(0), Repeat(40, work)),
@@ -203,8 +205,10 @@ func TestEndlessRecursionIsShallow(t *testing.T) {
 				fillLocals = Code(fillLocals, Get(0), I32Const(int32(i)), I32Add, Set(uint32(i+1)))
 			}
 			r := metered(t, Module{Pages: 1, Funcs: []Func{
-				{Export: "f", Params: []byte{I32}, Results: []byte{I32}, Locals: locals,
-					Body: Code(counting, fillLocals, Get(0), I32Const(1), I32Add, Call(0), keep, I32Add)},
+				{
+					Export: "f", Params: []byte{I32}, Results: []byte{I32}, Locals: locals,
+					Body: Code(counting, fillLocals, Get(0), I32Const(1), I32Add, Call(0), keep, I32Add),
+				},
 			}})
 			before := time.Now()
 			_, _, err := r.call(plenty, "f", 0)
@@ -254,8 +258,10 @@ func TestWithoutABudgetNothingRuns(t *testing.T) {
 
 func TestWideFunctionsPayForTheirLocals(t *testing.T) {
 	body := func(locals int) Module {
-		return Module{Pages: 1, Funcs: []Func{{Export: "f", Locals: locals,
-			Body: Repeat(100, I32Const(1), If(I32Const(1), Drop))}}}
+		return Module{Pages: 1, Funcs: []Func{{
+			Export: "f", Locals: locals,
+			Body: Repeat(100, I32Const(1), If(I32Const(1), Drop)),
+		}}}
 	}
 	_, narrow, err := metered(t, body(10)).call(plenty, "f")
 	require.NoError(t, err)
