@@ -25,7 +25,7 @@ func Run(t T, p Plugin, fixtures []Fixture) {
 // Check runs every check and reports what is wrong. It ends early, without a finding, when ctx is
 // cancelled.
 func Check(ctx context.Context, p Plugin, fixtures []Fixture) *Report {
-	c := &checker{ctx: ctx, plugin: p, report: &Report{Fixtures: len(fixtures)}}
+	c := &checker{ctx: ctx, plugin: p, report: &Report{Fixtures: len(fixtures)}, answers: map[string]bool{}}
 	c.at("", "manifest")
 	if !c.readManifest() {
 		return c.report
@@ -54,6 +54,7 @@ type checker struct {
 	manifest manifest
 	report   *Report
 	open     Caller
+	answers  map[string]bool // the operations that there are; the manifest may name fewer
 
 	fixtureName, check string
 }
@@ -199,8 +200,8 @@ func (c *checker) unknown() {
 		}
 		var e *interlock.Error
 		unsupported := failed && errors.As(decodeError(out), &e) && e.Code == interlock.CodeUnsupported
-		if unsupported == c.manifest.has(name) {
-			c.found("%s is unsupported: %t, which is not what the manifest says", name, unsupported)
+		if c.answers[name] = !unsupported; unsupported && c.manifest.has(name) {
+			c.found("%s is unsupported, which is not what the manifest says", name)
 		}
 	}
 	for _, op := range []uint32{9, 10, 255, 1 << 16, 1<<31 - 1} {

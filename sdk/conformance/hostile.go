@@ -12,12 +12,12 @@ import (
 // hostileTexts are bodies, answers and events that nobody means well with.
 func hostileTexts() []string {
 	deep := strings.Repeat("[", 100_000)
-	huge := strings.Repeat("9", 50_000)
+	huge := strings.Repeat("9", 5_000)
 	message := func(s string) string { return `{"model":"m","messages":[` + s + `]}` }
 	user := func(content string) string { return message(`{"role":"user","content":` + content + `}`) }
 	return []string{
 		"", " ", "null", "true", "0", `""`, "[]", "{}", "[{}]", "{", "}", "\x00", "\xff\xfe", "\ufeff{}", "[DONE]", "<html></html>",
-		deep, deep + strings.Repeat("]", 100_000), strings.Repeat(`{"a":`, 100_000), strings.Repeat(`{"error":`, 127) + "{}" + strings.Repeat("}", 127),
+		deep, deep + strings.Repeat("]", 100_000), strings.Repeat(`{"a":`, 2_000), strings.Repeat(`{"error":`, 127) + "{}" + strings.Repeat("}", 127),
 		huge, "-", "1e999999", `{"a":` + huge + `}`, `{"a":1e999999}`, `{"\ud800":1}`, `{"a":"\ud800"}`, "{\"a\":\"\xff\"}", "{\"a\":\"\n\"}", `{"a":"\u00"}`,
 		`{"error":null}`, `{"error":[]}`, `{"error":"x"}`, `{"error":{}}`, `{"error":{"code":{},"type":[],"message":1,"status":true}}`, `{"message":{"message":{}}}`,
 		`{"type":1}`, `{"type":"error"}`, `{"type":null,"delta":null,"message":null,"index":null,"usage":null}`, `{"choices":[{}],"usage":{}}`, `{"choices":1,"candidates":1,"content":1,"output":1,"message":1}`,
@@ -25,15 +25,15 @@ func hostileTexts() []string {
 		`{"usage":{"input_tokens":-1,"output_tokens":1e300,"total_tokens":"7"},"index":-1}`, `{"index":4294967296}`, `{"index":18446744073709551615,"type":"content_block_start","content_block":{}}`,
 		message(""), message("null"), message("1"), message("{}"), message(`{"role":null}`), message(`{"role":"\u0075ser","content":[]}`), message(deep),
 		user("null"), user("1"), user(`[{"type":"image_url","image_url":{"url":"data:,"}}]`), user(`[{"type":"image_url","image_url":{"url":"data:image/png;base64,"}}]`),
-		user(`"\ud800"`), user(`"` + strings.Repeat(`\n`, 100_000) + `"`), user(`"` + strings.Repeat("a", 1<<20) + `"`), user(`[` + strings.Repeat(`{"type":"text","text":""},`, 10_000) + `{"type":"text","text":""}]`),
-		message(strings.Repeat(`{"role":"assistant","content":""},`, 10_000) + `{"role":"user","content":"a"}`),
+		user(`"\ud800"`), user(`"` + strings.Repeat(`\n`, 2_000) + `"`), user(`"` + strings.Repeat("a", 1<<16) + `"`), user(`[` + strings.Repeat(`{"type":"text","text":""},`, 500) + `{"type":"text","text":""}]`),
+		message(strings.Repeat(`{"role":"assistant","content":""},`, 500) + `{"role":"user","content":"a"}`),
 		message(`{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"` + strings.Repeat("[", 1000) + `"}}]},{"role":"user","content":"a"}`),
 		message(`{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"not json"}}]},{"role":"tool","tool_call_id":"b","content":"a"}`),
 		message(`{"role":"assistant","content":"a","reasoning_content":"r","provider_data":[{"provider":1},{"provider":"x","reasoning_bytes":1e99},{}]},{"role":"user","content":"a"}`),
 		`{"messages":[{"role":"user","content":"a"}],"tools":[{"type":"function","function":{"name":"f","parameters":` + strings.Repeat(`{"items":`, 100) + "{}" + strings.Repeat("}", 100) + `}}]}`,
 		`{"messages":[{"role":"user","content":"a"}],"max_tokens":` + huge + `}`, `{"messages":[{"role":"user","content":"a"}],"temperature":1e999}`, `{"messages":[{"role":"user","content":"a"}],"n":4294967297}`,
 		`{"messages":[{"role":"user","content":"a"}],"no_plugin_has_this_parameter":1}`,
-		`{` + strings.Repeat(`"a":1,`, 20_000) + `"a":1}`,
+		`{` + strings.Repeat(`"a":1,`, 1_000) + `"a":1}`,
 	}
 }
 
@@ -64,7 +64,14 @@ func (c *checker) hostile(fixtures []Fixture) {
 		}
 	}
 	for i, state := range states {
-		c.hostileText(ctx, fmt.Sprintf("hostile state %d", i), `{"type":"x"}`, state)
+		what := fmt.Sprintf("hostile state %d", i)
+		if c.answers["response"] {
+			c.hostileAnswer(ctx, what, `{"type":"x"}`, state)
+		}
+		if c.answers["events"] {
+			c.hostileEvents(ctx, what, `{"type":"x"}`, state)
+		}
+		c.hostileGuards(ctx, what, `{"type":"x"}`, state)
 	}
 }
 
@@ -90,7 +97,7 @@ func (c *checker) statesOf(x *Fixture) (list []string) {
 }
 
 func (c *checker) hostileText(ctx callContext, what, text, state string) {
-	if c.manifest.has("request") {
+	if c.answers["request"] {
 		c.at("", "request, "+what)
 		out, e, ok := c.ask(c.open, interlock.OpRequest, ctx.request([]byte(text)), interlock.CodeBadRequest, interlock.CodeUnsupportedParameter)
 		if ok && e == nil {
@@ -103,27 +110,13 @@ func (c *checker) hostileText(ctx callContext, what, text, state string) {
 			}
 		}
 	}
-	if c.manifest.has("response") {
-		c.at("", "response, "+what)
-		out, e, ok := c.ask(c.open, interlock.OpResponse, ctx.answer(state, &providerAnswer{status: 200, body: []byte(text)}), interlock.CodeUpstreamMalformed, interlock.CodeInternal)
-		if ok && e == nil {
-			body, f, err := decodeResponse(out)
-			switch {
-			case err != nil:
-				c.found("%v", err)
-			case f != nil:
-				c.checkFailure(f)
-			case !sdkjson.Valid([]byte(body)):
-				c.found("the answer is not JSON: %.200q", body)
-			case !sdkjson.Valid([]byte(text)):
-				c.found("is taken for an answer")
-			}
-		}
+	if c.answers["response"] {
+		c.hostileAnswer(ctx, what, text, state)
 	}
-	if c.manifest.has("events") {
+	if c.answers["events"] {
 		c.hostileEvents(ctx, what, text, state)
 	}
-	if c.manifest.has("classify") {
+	if c.answers["classify"] {
 		c.at("", "classify, "+what)
 		for _, status := range []uint32{100, 302, 400, 401, 403, 404, 413, 422, 429, 500, 503, 529, 999, 1 << 31} {
 			a := &providerAnswer{status: status, body: []byte(text), header: []interlock.Field{{Name: "content-type", Value: "text/html"}, {Name: "retry-after", Value: "soon"}}}
@@ -140,6 +133,24 @@ func (c *checker) hostileText(ctx callContext, what, text, state string) {
 		}
 	}
 	c.hostileGuards(ctx, what, text, state)
+}
+
+func (c *checker) hostileAnswer(ctx callContext, what, text, state string) {
+	c.at("", "response, "+what)
+	out, e, ok := c.ask(c.open, interlock.OpResponse, ctx.answer(state, &providerAnswer{status: 200, body: []byte(text)}), interlock.CodeUpstreamMalformed, interlock.CodeInternal)
+	if ok && e == nil {
+		body, f, err := decodeResponse(out)
+		switch {
+		case err != nil:
+			c.found("%v", err)
+		case f != nil:
+			c.checkFailure(f)
+		case !sdkjson.Valid([]byte(body)):
+			c.found("the answer is not JSON: %.200q", body)
+		case !sdkjson.Valid([]byte(text)):
+			c.found("is taken for an answer")
+		}
+	}
 }
 
 func (c *checker) hostileEvents(ctx callContext, what, text, state string) {
@@ -175,7 +186,7 @@ func (c *checker) hostileEvents(ctx callContext, what, text, state string) {
 func (c *checker) hostileGuards(ctx callContext, what, text, state string) {
 	for _, s := range []subject{{}, {Key: text, Alias: text, Labels: json.RawMessage(text)}} {
 		for name, op := range operations {
-			if !strings.HasPrefix(name, "guard_") || !c.manifest.has(name) {
+			if !strings.HasPrefix(name, "guard_") || !c.answers[name] {
 				continue
 			}
 			c.at("", name+", "+what)

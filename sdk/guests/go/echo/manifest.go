@@ -1,13 +1,14 @@
 package echo
 
-// Manifest is the plugin's manifest. It is not embedded from a file because package embed adds a
+// Manifest is the plugin's manifest. The guard's operations are not in it, since a plugin is an
+// adapter or a guard: they are there for the vectors. It is not embedded from a file because package embed adds a
 // quarter of a megabyte to a module.
 const Manifest = `{
   "name": "echo",
   "version": "1.0.0",
   "abi": "1.0",
   "kind": "adapter",
-  "operations": ["request", "response", "events", "classify", "guard_request", "guard_response", "guard_events"],
+  "operations": ["request", "response", "events", "classify"],
   "endpoints": ["chat_completions"],
   "content_types": {"events": ["text/event-stream"], "whole": ["application/json"]},
   "request_headers": ["echo-version"],
