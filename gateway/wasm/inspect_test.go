@@ -98,7 +98,7 @@ func TestInspectOfWhatIsRefused(t *testing.T) {
 	}
 	s := Inspect(Options{Module: guest{imports: []Import{logImport()}, manifest: manifest(wantsLog)}.module()})
 	require.NoError(t, s.Refused, "what it wants counts as granted")
-	for at := range good {
+	for at := 0; at < len(good); at += 1 + at/200 {
 		bent := append([]byte(nil), good...)
 		bent[at] ^= 0x80
 		require.Equal(t, int64(len(good)), Inspect(Options{Module: bent}).Size)
