@@ -59,7 +59,11 @@ type checker struct {
 	fixtureName, check string
 }
 
-func (c *checker) at(fixture, check string) { c.fixtureName, c.check = fixture, check }
+// at says what is looked at from here on.
+func (c *checker) at(fixture, check string) {
+	c.fixtureName, c.check = fixture, check
+	c.report.looked(fixture, check)
+}
 
 // found notes a finding; the same one again adds nothing.
 func (c *checker) found(format string, args ...any) {

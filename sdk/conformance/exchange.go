@@ -98,6 +98,7 @@ func (c *checker) playRequest(x *Fixture, pair [2]Caller) (q *providerRequest, e
 			c.found("is refused: %v", e)
 		} else if d := differs(x.wantError, errorJSON(e)); d != "" {
 			c.found("%s", d)
+			c.report.answered(x.Name, "error.json", errorJSON(e))
 		}
 		return nil, true
 	case x.wantError != nil && x.answer == nil && !x.hasStream:
@@ -113,10 +114,12 @@ func (c *checker) playRequest(x *Fixture, pair [2]Caller) (q *providerRequest, e
 	if x.wantBody != nil {
 		if d := same(x.wantBody, []byte(q.body)); d != "" {
 			c.found("the body: %s", d)
+			c.report.answered(x.Name, "provider.json", []byte(q.body))
 		}
 	}
 	if x.wantHead != "" && x.wantHead != q.head() {
 		c.found("the head is\n%s\nwant\n%s", q.head(), x.wantHead)
+		c.report.answered(x.Name, "provider.head", []byte(q.head()))
 	}
 	c.cuts(pair[0], interlock.OpRequest, in)
 	c.cutBody(pair[0], x.request, func(body []byte) {
@@ -162,6 +165,7 @@ func (c *checker) failed(x *Fixture, f *interlock.Failure) {
 		c.found("fails: %s", failureJSON(f))
 	} else if d := differs(x.wantFailure, failureJSON(f)); d != "" {
 		c.found("%s", d)
+		c.report.answered(x.Name, "failure.json", failureJSON(f))
 	}
 }
 
@@ -171,6 +175,7 @@ func (c *checker) refused(x *Fixture, e *interlock.Error) {
 		c.found("fails: %v", e)
 	} else if d := differs(x.wantError, errorJSON(e)); d != "" {
 		c.found("%s", d)
+		c.report.answered(x.Name, "error.json", errorJSON(e))
 	}
 }
 
@@ -214,6 +219,7 @@ func (c *checker) playAnswer(x *Fixture, pair [2]Caller, state string) *answer {
 			c.found("the answer is not JSON")
 		} else if d := differs(orEmpty(x.want), []byte(body)); d != "" {
 			c.found("%s", d)
+			c.report.answered(x.Name, "want.json", []byte(body))
 		}
 		return nil
 	}
@@ -224,6 +230,7 @@ func (c *checker) playAnswer(x *Fixture, pair [2]Caller, state string) *answer {
 	if x.want != nil {
 		if d := differs(x.want, []byte(body)); d != "" {
 			c.found("%s", d)
+			c.report.answered(x.Name, "want.json", []byte(body))
 		}
 	}
 	return a
@@ -359,6 +366,7 @@ func (c *checker) playStream(x *Fixture, pair [2]Caller, state string) *answer {
 		text, _ := json.Marshal(a)
 		if d := differs(x.want, text); d != "" {
 			c.found("%s", d)
+			c.report.answered(x.Name, "want.json", text)
 		}
 	}
 	return a

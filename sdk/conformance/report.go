@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -20,11 +21,38 @@ func (f Finding) String() string {
 	return f.Fixture + ": " + f.Check + ": " + f.Detail
 }
 
+// Look is one thing that was looked at.
+type Look struct {
+	Fixture string // "" where none is concerned
+	Check   string
+}
+
+// Answer is what a plugin answered where a fixture expects something else.
+type Answer struct {
+	Fixture string
+	Part    string // the fixture's, as in want.json
+	Text    []byte // what it would have to hold
+}
+
 // Report is what a check found.
 type Report struct {
 	Findings []Finding
+	Looks    []Look   // in order, each once
+	Answers  []Answer // the first for each part
 	Calls    int // how many calls the plugin answered
 	Fixtures int
+}
+
+func (r *Report) looked(fixture, check string) {
+	if l := (Look{fixture, check}); !slices.Contains(r.Looks, l) {
+		r.Looks = append(r.Looks, l)
+	}
+}
+
+func (r *Report) answered(fixture, part string, text []byte) {
+	if !slices.ContainsFunc(r.Answers, func(a Answer) bool { return a.Fixture == fixture && a.Part == part }) {
+		r.Answers = append(r.Answers, Answer{fixture, part, slices.Clone(text)})
+	}
 }
 
 // OK says whether nothing is wrong.
