@@ -39,7 +39,7 @@ type Report struct {
 	Findings []Finding
 	Looks    []Look   // in order, each once
 	Answers  []Answer // the first for each part
-	Calls    int // how many calls the plugin answered
+	Calls    int      // how many calls the plugin answered
 	Fixtures int
 }
 
