@@ -217,14 +217,25 @@ func (rd *reader) tools(v json.Value) {
 			rd.bad(at, "must be an object")
 			return
 		}
-		if kind := t.Get("type"); !kind.IsNull() && !kind.Is("function") {
+		var kind, f json.Value
+		tool := Tool{}
+		for key, v := range t.Members() {
+			switch string(key) {
+			case "type":
+				kind = v
+			case "function":
+				f = v
+			default:
+				tool.Others = append(tool.Others, Member{string(key), v})
+			}
+		}
+		if !kind.IsNull() && !kind.Is("function") {
 			if rd.err == nil {
 				rd.err = interlock.Unsupported(at+".type", "only tools of type function are supported")
 			}
 			return
 		}
-		f := rd.must(json.Object, t.Get("function"), at, ".function")
-		tool := Tool{}
+		f = rd.must(json.Object, f, at, ".function")
 		for key, v := range f.Members() {
 			switch string(key) {
 			case "name":
@@ -235,6 +246,8 @@ func (rd *reader) tools(v json.Value) {
 				tool.Parameters = rd.want(json.Object, v, at, ".function.parameters")
 			case "strict":
 				tool.Strict = rd.want(json.Bool, v, at, ".function.strict").True()
+			default:
+				tool.Others = append(tool.Others, Member{string(key), v})
 			}
 		}
 		tool.Name = rd.must(json.String, tool.Name, at, ".function.name")

@@ -23,7 +23,7 @@ func v(s string) json.Value { return json.Value(s) }
 
 func TestReadEveryParameter(t *testing.T) {
 	r := read(t, `{"model":"m","messages":[{"role":"user","content":"hi"}],"stream":true,"stream_options":{"include_usage":true},
-		"tools":[{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object"},"strict":true}},{"type":"function","function":{"name":"g"}}],
+		"tools":[{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object"},"strict":true}},{"type":"function","function":{"name":"g","x":1},"cache_control":{"type":"ephemeral"}}],
 		"tool_choice":{"type":"function","function":{"name":"f"}},"parallel_tool_calls":false,
 		"response_format":{"type":"json_schema","json_schema":{"name":"n","description":"d","schema":{},"strict":true}},
 		"n":2,"max_tokens":5,"max_completion_tokens":6,"stop":["a","b"],"temperature":0.5,"top_p":1,"presence_penalty":-1,
@@ -35,7 +35,8 @@ func TestReadEveryParameter(t *testing.T) {
 		Model: v(`"m"`), Stream: true, IncludeUsage: true,
 		Messages: []chat.Message{{Role: chat.User, Parts: []chat.Part{{Kind: chat.Text, Text: v(`"hi"`)}}}},
 		Tools: []chat.Tool{
-			{Name: v(`"f"`), Description: v(`"d"`), Parameters: v(`{"type":"object"}`), Strict: true}, {Name: v(`"g"`)},
+			{Name: v(`"f"`), Description: v(`"d"`), Parameters: v(`{"type":"object"}`), Strict: true},
+			{Name: v(`"g"`), Others: []chat.Member{{Key: "cache_control", Value: v(`{"type":"ephemeral"}`)}, {Key: "x", Value: v("1")}}},
 		},
 		Choice:            chat.ToolChoice{Mode: chat.ToolsNamed, Name: v(`"f"`)},
 		ParallelToolCalls: chat.Off,

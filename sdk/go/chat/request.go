@@ -79,6 +79,8 @@ type Tool struct {
 	Description json.Value // a string or nil
 	Parameters  json.Value // a JSON Schema, an object, or nil
 	Strict      bool
+	// Others are the members that OpenAI does not have, of the tool and then of its function.
+	Others []Member
 }
 
 // ToolMode says whether the model is to call a tool.
