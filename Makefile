@@ -5,7 +5,7 @@ BIN     := bin/interlock
 FUZZ    ?= 5s
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
-.PHONY: run test build ci format vet lint race recovery sdk fuzz bench clean
+.PHONY: run test build ci format vet lint race recovery sdk guests fuzz bench clean
 
 run: build                      ## build and show the recovery happening (ARGS=--once exits afterwards)
 	$(BIN) demo $(ARGS)
@@ -35,6 +35,9 @@ recovery:                       ## the recovery machine's property, 100,000 time
 
 sdk: build                      ## the official OpenAI SDKs against the running binary
 	$(MAKE) -C examples/clients test BIN=$(abspath $(BIN))
+
+guests:                         ## the plugin ABI's reference guests in Go, C and Rust, as modules in bin/guests
+	sdk/guests/build.sh $(abspath bin/guests)
 
 fuzz:                           ## every parser, briefly (FUZZ=1m for longer)
 	@set -e; for pkg in $$($(GO) list ./...); do \

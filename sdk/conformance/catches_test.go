@@ -128,8 +128,10 @@ func TestTheKitCatches(t *testing.T) {
 		"no role":                  {chunks(`"role":"assistant",`, ""), "begins without a role"},
 		"usage among the choices":  {chunks(`[],"usage"`, `[{"index":0,"delta":{}}],"usage"`), "usage and choices"},
 		"a stream of another text": {chunks("Yes", "No"), "stream against whole"},
-		"a stream that goes on": {chunks(`"delta":{},"finish_reason":"stop"`, `"delta":{},"finish_reason":"stop"},{"index":0,"delta":{"content":"x"}`),
-			"goes on after its finish_reason"},
+		"a stream that goes on": {
+			chunks(`"delta":{},"finish_reason":"stop"`, `"delta":{},"finish_reason":"stop"},{"index":0,"delta":{"content":"x"}`),
+			"goes on after its finish_reason",
+		},
 		"a stream without an end": {spoilt(func(p *interlock.Plugin) {
 			events := p.Events
 			p.Events = func(c *interlock.Call, in []interlock.Frame, ended bool, out *interlock.Events) error {

@@ -38,12 +38,7 @@ func (w *Writer) Str(s string) {
 	*w = append(*w, s...)
 }
 
-// open appends a length that close fills in.
-func (w *Writer) open() int {
-	w.U32(0)
-	return len(*w)
-}
-
+// close fills in the length that stands before at.
 func (w *Writer) close(at int) { putU32((*w)[at-4:], uint32(len(*w)-at)) }
 
 func putU32(b []byte, n uint32) {

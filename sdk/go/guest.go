@@ -15,7 +15,7 @@ const (
 
 // ABI is the version of the ABI that this package speaks: major in the upper half, minor in the
 // lower.
-const ABI uint32 = 1<<16 | 0
+const ABI uint32 = 1 << 16
 
 // MaxState is how large a state may be, in bytes.
 const MaxState = 64 << 10
