@@ -1,0 +1,196 @@
+package gemini
+
+import (
+	"bytes"
+
+	interlock "github.com/interlock-gateway/interlock/sdk/go"
+	"github.com/interlock-gateway/interlock/sdk/go/json"
+)
+
+func classify(c *interlock.Call, in *interlock.Answer) interlock.Failure {
+	root, _ := json.Parse(in.Body)
+	if root.IsArray() { // of a stream that is framed as an array
+		for first := range root.Items() {
+			root = first
+			break
+		}
+	}
+	f := failure(root.Get("error"), in.Status)
+	f.Status = 0
+	if ms, ok := in.RetryAfter(c.Now); ok {
+		f.RetryAfter, f.HasRetryAfter = ms, true
+	}
+	return f
+}
+
+// failure reads a google.rpc.Status: {code, message, status, details}. status is the answer's, 0
+// where it was 200.
+func failure(v json.Value, status uint32) interlock.Failure {
+	f := interlock.Failure{Message: v.String()} // some proxies say no more
+	reason := ""
+	for key, v := range v.Members() {
+		switch string(key) {
+		case "code":
+			if n, ok := v.Uint(); ok && n >= 400 && n < 600 {
+				f.Status = uint32(n)
+			}
+			if v.IsNumber() {
+				f.Code = string(v)
+			}
+		case "message":
+			f.Message = v.String()
+		case "status":
+			f.Type = v.String()
+		case "details":
+			for d := range v.Items() {
+				reason = detail(&f, d, reason)
+			}
+		}
+	}
+	if reason != "" {
+		f.Code = reason
+	}
+	if status == 0 {
+		status = f.Status
+	}
+	f.Class = classOf(f.Type, reason, f.Message, status)
+	return f
+}
+
+// detail reads a google.rpc.ErrorInfo or RetryInfo.
+func detail(f *interlock.Failure, d json.Value, reason string) string {
+	kind := d.Get("@type").Text()
+	switch {
+	case bytes.HasSuffix(kind, []byte("google.rpc.ErrorInfo")):
+		if r := d.Get("reason").String(); r != "" {
+			reason = r
+		}
+	case bytes.HasSuffix(kind, []byte("google.rpc.RetryInfo")):
+		if ms, ok := duration(d.Get("retryDelay").Text()); ok {
+			f.RetryAfter, f.HasRetryAfter = ms, true
+		}
+	}
+	return reason
+}
+
+// duration reads "34.4s" as milliseconds, rounded up.
+func duration(text []byte) (ms uint64, ok bool) {
+	const most = 1 << 40
+	digits, isSeconds := bytes.CutSuffix(text, []byte{'s'})
+	if !isSeconds || len(digits) == 0 || !isDigit(digits[0]) {
+		return 0, false
+	}
+	places := -1 // behind the point
+	more := false
+	for _, c := range digits {
+		switch {
+		case c == '.' && places < 0:
+			places = 0
+		case !isDigit(c):
+			return 0, false
+		case places < 0:
+			if ms = ms*10 + uint64(c-'0')*1000; ms > most {
+				return 0, false
+			}
+		default:
+			switch places {
+			case 0:
+				ms += uint64(c-'0') * 100
+			case 1:
+				ms += uint64(c-'0') * 10
+			case 2:
+				ms += uint64(c - '0')
+			default:
+				more = more || c != '0'
+			}
+			places++
+		}
+	}
+	if more {
+		ms++
+	}
+	return ms, true
+}
+
+// classOf goes by the canonical code, and by the words only where one code stands for several
+// classes.
+func classOf(kind, reason, message string, status uint32) string {
+	switch reason {
+	case "API_KEY_INVALID", "API_KEY_SERVICE_BLOCKED", "API_KEY_HTTP_REFERRER_BLOCKED", "API_KEY_IP_ADDRESS_BLOCKED",
+		"API_KEY_ANDROID_APP_BLOCKED", "API_KEY_IOS_APP_BLOCKED", "SERVICE_DISABLED", "BILLING_DISABLED", "CONSUMER_INVALID",
+		"CONSUMER_SUSPENDED", "ACCESS_TOKEN_EXPIRED", "ACCESS_TOKEN_SCOPE_INSUFFICIENT", "ACCESS_TOKEN_TYPE_UNSUPPORTED",
+		"ACCOUNT_STATE_INVALID", "CREDENTIALS_MISSING", "USER_PROJECT_DENIED", "IAM_PERMISSION_DENIED":
+		return interlock.UpstreamAuth
+	case "RATE_LIMIT_EXCEEDED":
+		return interlock.RateLimited
+	}
+	switch kind {
+	case "RESOURCE_EXHAUSTED":
+		return interlock.RateLimited
+	case "UNAVAILABLE":
+		return interlock.Overloaded
+	case "DEADLINE_EXCEEDED":
+		return interlock.Timeout
+	case "INTERNAL", "UNKNOWN", "DATA_LOSS", "ABORTED", "CANCELLED":
+		return interlock.ServerError
+	case "UNAUTHENTICATED", "PERMISSION_DENIED":
+		return interlock.UpstreamAuth
+	case "UNIMPLEMENTED":
+		return interlock.ModelUnavailable
+	case "NOT_FOUND":
+		if says(message, "models/", "model ") {
+			return interlock.ModelUnavailable
+		}
+		return interlock.ClientInvalid
+	case "FAILED_PRECONDITION":
+		if says(message, "user location", "billing", "free tier is not available") {
+			return interlock.UpstreamAuth
+		}
+		return interlock.ClientInvalid
+	case "INVALID_ARGUMENT", "OUT_OF_RANGE":
+		return invalid(message)
+	case "":
+		switch status {
+		case 400:
+			return invalid(message)
+		case 429:
+			return interlock.RateLimited
+		case 503, 529:
+			return interlock.Overloaded
+		case 504:
+			return interlock.Timeout
+		}
+		if status == 0 {
+			return interlock.ServerError // inside an answer, and without any code
+		}
+	}
+	return ""
+}
+
+// invalid tells apart what the provider calls an invalid argument and says in words only.
+func invalid(message string) string {
+	switch {
+	case says(message, "api key not valid", "api key expired", "api key not found"):
+		return interlock.UpstreamAuth
+	case says(message, "exceeds the maximum number of tokens", "token count exceeds", "input context is too long",
+		"exceeds the maximum number of input tokens", "maximum context length"):
+		return interlock.ContextOverflow
+	case says(message, "user location is not supported"):
+		return interlock.UpstreamAuth
+	}
+	return interlock.ClientInvalid
+}
+
+// says looks for one of the phrases, in small letters, whatever the letters of the message.
+func says(message string, phrases ...string) bool {
+	lower := []byte(message)
+	for i, c := range lower {
+		lower[i] = lowerByte(c)
+	}
+	for _, p := range phrases {
+		if bytes.Contains(lower, []byte(p)) {
+			return true
+		}
+	}
+	return false
+}
