@@ -1,0 +1,17 @@
+package main
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/interlock-gateway/interlock/sdk/conformance"
+)
+
+func TestConforms(t *testing.T) {
+	list, err := conformance.ReadFixtures(os.DirFS("."), "testdata")
+	require.NoError(t, err)
+	require.NotEmpty(t, list)
+	conformance.Run(t, conformance.Native(Manifest, New), list)
+}
