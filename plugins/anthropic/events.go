@@ -16,24 +16,21 @@ func newState(dst []byte, tool string) []byte {
 
 func (a *answer) appendState(dst []byte) []byte {
 	w := interlock.Writer(a.out.AppendState(dst))
-	w.Bytes(a.tool)
-	w.U32(uint32(a.kind))
-	w.U64(a.index)
-	w.Bool(a.blocks)
-	w.Bool(a.filled)
-	w.U64(uint64(a.place.text))
-	w.U64(uint64(a.place.calls))
-	w.U64(a.bytes)
-	w.U64(a.unsigned)
-	w.Bytes(a.signature)
-	w.Bytes(a.held)
-	for _, n := range a.input {
+	var flags uint64
+	for i, on := range [...]bool{a.blocks, a.filled, a.counted} {
+		if on {
+			flags |= 1 << i
+		}
+	}
+	for _, n := range [...]uint64{
+		flags, uint64(a.kind), a.index, uint64(a.place.text), uint64(a.place.calls), a.bytes, a.unsigned,
+		a.input[0], a.input[1], a.input[2], a.usage.Completion, a.usage.Reasoning, uint64(a.ended),
+	} {
 		w.U64(n)
 	}
-	w.U64(a.usage.Completion)
-	w.U64(a.usage.Reasoning)
-	w.Bool(a.counted)
-	w.U32(a.ended)
+	for _, b := range [...][]byte{a.tool, a.signature, a.held} {
+		w.Bytes(b)
+	}
 	return w
 }
 
@@ -43,23 +40,19 @@ func (a *answer) load(state []byte) (ok bool) {
 		return true
 	}
 	r := a.out.LoadState(state)
-	a.tool = r.Bytes()
-	a.kind = kind(r.U32())
-	a.index = r.U64()
-	a.blocks = r.Bool()
-	a.filled = r.Bool()
-	a.place = position{int(min(r.U64(), 1<<30)), int(min(r.U64(), 1<<30))}
-	a.bytes = r.U64()
-	a.unsigned = r.U64()
-	a.signature = r.Bytes()
-	a.held = r.Bytes()
-	for i := range a.input {
-		a.input[i] = r.U64()
+	var n [13]uint64
+	for i := range n {
+		n[i] = r.U64()
 	}
-	a.usage = chat.Usage{Completion: r.U64(), Reasoning: r.U64()}
-	a.counted = r.Bool()
+	a.blocks, a.filled, a.counted = n[0]&1 != 0, n[0]&2 != 0, n[0]&4 != 0
+	a.kind, a.index = kind(n[1]), n[2]
+	a.place = position{int(min(n[3], 1<<30)), int(min(n[4], 1<<30))}
+	a.bytes, a.unsigned = n[5], n[6]
+	a.input = [3]uint64(n[7:10])
+	a.usage = chat.Usage{Completion: n[10], Reasoning: n[11]}
+	a.ended = uint32(n[12])
 	a.count(nil)
-	a.ended = r.U32()
+	a.tool, a.signature, a.held = r.Bytes(), r.Bytes(), r.Bytes()
 	return r.OK()
 }
 

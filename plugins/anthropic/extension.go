@@ -68,7 +68,7 @@ func (e *extension) appendRest(b []byte) []byte {
 			continue
 		}
 		if !v.IsNull() {
-			b = append(append(json.AppendQuote(json.AppendComma(b), key), ':'), v...)
+			b = appendMember(b, key, v)
 		}
 	}
 	return b
@@ -88,8 +88,13 @@ func (e *extension) appendOutput(b []byte, effort string, format json.Value) []b
 	}
 	for key, v := range e.output.Members() {
 		if !v.IsNull() {
-			b = append(append(json.AppendQuote(json.AppendComma(b), key), ':'), v...)
+			b = appendMember(b, key, v)
 		}
 	}
 	return append(b, '}')
+}
+
+// appendMember appends a member whose key may need escapes.
+func appendMember(b, key []byte, v json.Value) []byte {
+	return append(append(json.AppendQuote(json.AppendComma(b), key), ':'), v...)
 }

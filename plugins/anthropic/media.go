@@ -45,16 +45,15 @@ func (w *writer) file(p *chat.Part, control json.Value, here func() string) erro
 	switch {
 	case p.FileID != nil && isImageName(p.FileName.Text()):
 		w.source("image", "file", "", "file_id", p.FileID)
-		w.end(control)
-		return nil
+		image = "file"
 	case p.FileID != nil:
+		image = ""
 		w.source("document", "file", "", "file_id", p.FileID)
 	case isWebURL(p.Data.Contents()):
+		image = ""
 		w.source("document", "url", "", "url", p.Data)
 	case image != "":
 		w.source("image", "base64", image, "data", p.Data)
-		w.end(control)
-		return nil
 	case p.MediaType == "application/pdf":
 		w.source("document", "base64", p.MediaType, "data", p.Data)
 	case isText(p.MediaType):
@@ -72,7 +71,9 @@ func (w *writer) file(p *chat.Part, control json.Value, here func() string) erro
 	default:
 		return unsupported("this model's provider takes PDF, text and images, and not this type of file: " + p.MediaType)
 	}
-	w.describe(p)
+	if image == "" {
+		w.describe(p)
+	}
 	w.end(control)
 	return nil
 }

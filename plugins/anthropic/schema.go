@@ -19,7 +19,7 @@ func appendClosed(b []byte, schema json.Value) []byte {
 	b = append(b, '{')
 	isObject, told := false, false
 	for key, v := range schema.Members() {
-		b = append(json.AppendQuote(json.AppendComma(b), key), ':')
+		b = appendMember(b, key, nil)
 		switch string(key) {
 		case "type":
 			isObject = v.Is("object")
@@ -51,8 +51,7 @@ func appendEach(b []byte, v json.Value) []byte {
 	}
 	b = append(b, '{')
 	for key, v := range v.Members() {
-		b = append(json.AppendQuote(json.AppendComma(b), key), ':')
-		b = appendClosed(b, v)
+		b = appendClosed(appendMember(b, key, nil), v)
 	}
 	return append(b, '}')
 }

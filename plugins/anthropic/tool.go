@@ -118,7 +118,7 @@ func appendTool(b []byte, name, about, schema json.Value, strict bool) []byte {
 	case schema.Get("type") == nil: // the provider wants to be told
 		b = append(b, `{"type":"object"`...)
 		for key, v := range schema.Members() {
-			b = append(append(json.AppendQuote(append(b, ','), key), ':'), v...)
+			b = appendMember(b, key, v)
 		}
 		b = append(b, '}')
 	default:
