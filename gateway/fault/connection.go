@@ -166,7 +166,7 @@ func (c *connection) call(req *http.Request, in *bufio.Reader, rec *record) (kee
 	rec.call.Method, rec.call.Path, rec.call.Host = req.Method, req.RequestURI, req.Host
 	rec.call.Header = req.Header
 	st, inScript := c.remember(rec)
-	r := &request{endpoint: endpointOf(req.URL.Path), method: req.Method, path: req.URL.Path, header: req.Header}
+	r := &request{endpoint: st.script.settings.dialect.endpointOf(req.URL.Path), method: req.Method, path: req.URL.Path, header: req.Header}
 	rule := c.provider.pick(st, r, inScript, true)
 	var length int64
 	if rule == nil {
@@ -175,7 +175,7 @@ func (c *connection) call(req *http.Request, in *bufio.Reader, rec *record) (kee
 		}
 		length = int64(len(r.body))
 	}
-	r.asked = readAsked(r.body)
+	r.asked = st.script.settings.dialect.asked(r.path, r.body)
 	if r.endpoint == endpointResponses {
 		r.asked.choices = 1 // it has no n
 	}
@@ -270,6 +270,10 @@ func (x *exchange) speakAs(id, model *template) {
 		who.model = model.render(x.vars)
 	}
 	x.identity = who
+	if d := x.script.settings.dialect; d != nil {
+		x.voice = d.voice(who)
+		return
+	}
 	x.voice = newVoice(x.request.endpoint, who)
 }
 

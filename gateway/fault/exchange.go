@@ -23,6 +23,7 @@ type exchange struct {
 	voice     voice
 	streaming bool
 	static    *bodyText // the whole body where it is known before the head
+	troubled  []string  // further headers of an error: name, value, …
 	code      int       // the status
 	coder     *coder    // nil without a content coding
 	pace      time.Duration
@@ -81,7 +82,8 @@ func (x *exchange) prepare() error {
 // refuse makes the answer an error object.
 func (x *exchange) refuse(status int, p problem) {
 	x.code = status
-	x.static = &bodyText{`{"error":` + p.object(status, x.vars) + `}`, "application/json"}
+	x.static = &bodyText{contentType: "application/json"}
+	x.static.text, x.troubled = x.script.settings.dialect.problem(status, p, x.vars)
 }
 
 // collect puts everything the steps say into one JSON answer.
@@ -128,7 +130,11 @@ func (x *exchange) say(e event, f form) error {
 		if i < len(frames)-1 {
 			shape.ending = endingWhole
 		}
-		if err := x.put(shape.frame(frame, x.plan.newline)); err != nil {
+		bytes := shape.frame(frame, x.plan.newline)
+		if d := x.script.settings.dialect; d != nil && d.frame != nil {
+			bytes = d.frame(frame)
+		}
+		if err := x.put(bytes); err != nil {
 			return err
 		}
 	}
@@ -249,10 +255,11 @@ func (x *exchange) ownHeaders() []string {
 	var h []string
 	switch {
 	case x.streaming:
-		h = append(h, "Content-Type", "text/event-stream")
+		h = append(h, "Content-Type", x.streamType())
 	case x.static.contentType != "":
 		h = append(h, "Content-Type", x.static.contentType)
 	}
+	h = append(h, x.troubled...)
 	if x.coder != nil {
 		h = append(h, "Content-Encoding", x.plan.encoding)
 	}
@@ -271,6 +278,13 @@ func (x *exchange) ownHeaders() []string {
 	}
 	x.closeAfter = x.plan.close || x.plan.framing == framingClose || x.plan.saysClose()
 	return h
+}
+
+func (x *exchange) streamType() string {
+	if d := x.script.settings.dialect; d != nil {
+		return d.contentType
+	}
+	return "text/event-stream"
 }
 
 // finish completes the answer.

@@ -81,6 +81,12 @@ var settingWords = map[string]func(*cursor, *settings){
 	"dimensions": func(cur *cursor, s *settings) { s.dimensions = cur.number("a number of dimensions", 1, maxDimensions) },
 	"idle":       func(cur *cursor, s *settings) { s.idle = cur.duration(1) },
 	"healthy":    func(cur *cursor, s *settings) { s.healthy = cur.answer() },
+	"dialect": func(cur *cursor, s *settings) {
+		if len(cur.c.script.rules) > 0 {
+			cur.fail("it stands before the first rule")
+		}
+		s.dialect = dialects[cur.one(dialectWords...)]
+	},
 }
 
 // ruleWords are the words that hold for a whole rule: when it acts, and how

@@ -17,7 +17,7 @@ import (
 func TestParseReportsEveryFault(t *testing.T) {
 	for text, want := range map[string]string{
 		"on chat\n  texte \"x\"\n":                 "s:2:3: unknown word texte; allowed in a rule: after, answer, as, body, chance, chunk, chunked, close, close-delimited, comment, content-length, created, crlf, cut, delay, delta, done, empty, encoding, end, error, event, every, finish, for, garbage, head, header, html, id, json, model, no-done, once, pace, raw, read, reasoning, refusal, repeat, role, stall, status, text, times, tokens, tool, trickle, until, usage, wire",
-		"status 429\n":                             "s:1:1: unknown word status; allowed at the first column: created, dimensions, healthy, id, idle, key, let, model, models, on, seed; status belongs into a rule: indent it under its \"on\"",
+		"status 429\n":                             "s:1:1: unknown word status; allowed at the first column: created, dialect, dimensions, healthy, id, idle, key, let, model, models, on, seed; status belongs into a rule: indent it under its \"on\"",
 		"  once\n":                                 "s:1:3: an indented line belongs to a rule, and there is no \"on\" above it; settings start at the first column",
 		"on talk\n":                                "s:1:4: on: on is followed by any, connection, or endpoints: chat, completions, embeddings, models, moderations, responses",
 		"on\n":                                     "s:1:1: on: on is followed by any, connection, or endpoints: chat, completions, embeddings, models, moderations, responses",
@@ -90,7 +90,7 @@ func TestParseReportsAllFaults(t *testing.T) {
 }
 
 func TestMustParse(t *testing.T) {
-	require.PanicsWithError(t, "s:1:1: unknown word x; allowed at the first column: created, dimensions, healthy, id, idle, key, let, model, models, on, seed", func() { MustParse("s", "x") })
+	require.PanicsWithError(t, "s:1:1: unknown word x; allowed at the first column: created, dialect, dimensions, healthy, id, idle, key, let, model, models, on, seed", func() { MustParse("s", "x") })
 	require.Equal(t, "s", MustParse("s", "").Name())
 }
 

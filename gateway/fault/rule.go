@@ -17,6 +17,7 @@ type settings struct {
 	dimensions int
 	idle       time.Duration // 0: connections are kept
 	healthy    answer
+	dialect    *dialect // nil: OpenAI's
 }
 
 func defaultSettings() settings {

@@ -43,6 +43,9 @@ var stepWords = map[string]func(*cursor, *rule) step{
 	},
 	"comment": func(cur *cursor, r *rule) step {
 		cur.c.onlyInStream(cur.word)
+		if d := cur.c.script.settings.dialect; d != nil && d.frame != nil {
+			cur.failAt(cur.word, "comment is for server-sent events")
+		}
 		s := commentStep{text: cur.template("a comment's text")}
 		s.form = cur.form(nil)
 		r.answer.speaks = true
@@ -125,6 +128,9 @@ func (c *compiler) speaks(cur *cursor, r *rule) {
 
 // fits refuses what an endpoint has no words for.
 func (c *compiler) fits(cur *cursor, r *rule, kind eventKind) {
+	if c.script.settings.dialect != nil && kind == eventDelta {
+		cur.failAt(cur.word, "%s is OpenAI's alone", cur.word)
+	}
 	for _, e := range r.match.endpoints {
 		alien := e == endpointCompletions && (kind == eventReasoning || kind == eventRefusal || kind == eventTool || kind == eventDelta) ||
 			e == endpointResponses && kind == eventDelta
