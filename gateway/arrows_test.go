@@ -23,7 +23,7 @@ const module = "github.com/interlock-gateway/interlock/"
 // it too.
 var order = []string{
 	"server", "admin", "downstream", "flow", "route", "key", "upstream", "adapter", "wasm", "policy",
-	"ledger", "storage", "recovery", "failure", "openai", "catalog", "fault", "config", "telemetry",
+	"ledger", "storage", "recovery", "failure", "openai", "catalog", "fault", "sigv4", "config", "telemetry",
 }
 
 // only names libraries that one place may import, because what they do belongs there.
@@ -48,6 +48,7 @@ var beside = map[string][]string{
 // pure packages import nothing of ours but what is listed.
 var pure = map[string][]string{
 	"failure":  {},
+	"sigv4":    {},
 	"recovery": {"failure"},
 }
 
