@@ -96,10 +96,10 @@ func isOwn(name string) bool {
 // authorization is the value of that header. It sorts fields.
 func (s *Signer) authorization(date string, r *Request, fields []Field) string {
 	sortFields(fields)
-	var space [2048]byte
+	var space [1024]byte
 	hash := sha256.Sum256(appendCanonical(space[:0], r, fields))
 
-	b := append(make([]byte, 0, 256), algorithm+"\n"...)
+	b := append(space[:0], algorithm+"\n"...)
 	b = append(b, date...)
 	b = append(b, '\n')
 	b = append(append(b, date[:dayLength]...), s.scope...)
