@@ -1,8 +1,14 @@
 package plugins
 
-import "github.com/interlock-gateway/interlock/plugins/bedrock"
+import (
+	"github.com/interlock-gateway/interlock/plugins/anthropic"
+	"github.com/interlock-gateway/interlock/plugins/bedrock"
+	"github.com/interlock-gateway/interlock/plugins/gemini"
+)
 
 // natives are the adapters that come with the gateway.
 var natives = map[string]Source{
-	"bedrock": {Manifest: bedrock.Manifest, New: bedrock.New},
+	"anthropic": {Manifest: anthropic.Manifest, New: anthropic.New},
+	"bedrock":   {Manifest: bedrock.Manifest, New: bedrock.New},
+	"gemini":    {Manifest: gemini.Manifest, New: gemini.New},
 }
