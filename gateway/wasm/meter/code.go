@@ -30,6 +30,9 @@ type body struct {
 	out    []byte // the code, without what stands around it
 	copied int    // up to where the source stands in out
 	calls  bool   // it calls others
+	begun  uint64 // basic blocks so far, about
+	loops  uint64 // that are open
+	inmost uint64 // the most loops within each other
 
 	units  uint32 // the scratch local for units, i64
 	length uint32 // the scratch local for a length, i32
@@ -53,6 +56,7 @@ const dead = -1
 func (f *body) rewrite(section []byte, t FuncType) []byte {
 	limits := &f.parser.limits
 	f.out, f.blocks, f.calls = f.out[:0], f.blocks[:0], false
+	f.begun, f.loops, f.inmost = 0, 0, 0
 	at := f.i
 	groups := f.count("groups of locals", limits.Locals)
 	from := f.i
@@ -84,6 +88,7 @@ func (f *body) rewrite(section []byte, t FuncType) []byte {
 		f.fail("a function goes on after its end")
 	}
 	f.flush()
+	f.parser.spend(f, f.effort())
 
 	var tail []byte
 	if f.calls {
@@ -91,6 +96,25 @@ func (f *body) rewrite(section []byte, t FuncType) []byte {
 	}
 	section = appendU32(section, uint32(len(head)+len(f.out)+len(tail)))
 	return append(append(append(section, head...), f.out...), tail...)
+}
+
+// effort estimates what the engine's work on the function grows with: the square of its basic
+// blocks, by its locals, and the square of its locals, by its nested loops. One to five seconds a
+// billion were measured; without a limit a function of 10 KB could take minutes. The largest
+// functions that compilers make stay below a twentieth of it.
+func (f *body) effort() uint64 {
+	locals := uint64(f.units) + 1
+	return f.begun*f.begun*min(locals, 1<<20) + 300*f.inmost*locals*locals
+}
+
+// spend refuses what would take the engine too long to compile.
+func (p *parser) spend(f *body, effort uint64) {
+	if p.effort += effort; effort > p.limits.Effort {
+		f.fail("a function of %d basic blocks, %d nested loops and %d locals would take too long to compile", f.begun, f.inmost, f.units)
+	}
+	if p.effort > p.limits.TotalEffort {
+		f.fail("the functions would take too long to compile")
+	}
 }
 
 // frame returns what stands before and after a function that calls others: it takes its frame
@@ -149,6 +173,7 @@ func (f *body) chargeOperand(shift int64) {
 
 // deduct ends a charge: the slice and the units are on the stack.
 func (f *body) deduct() {
+	f.begun++
 	f.out = appendU32(append(f.out, opI64Sub, opLocalTee), f.units)
 	f.out = appendGlobal(f.out, opGlobalSet, f.parser.sliceGlobal())
 	f.out = appendU32(append(f.out, opLocalGet), f.units)

@@ -21,10 +21,13 @@ func (f *body) control(op byte) {
 		f.path = dead
 	case opBrIf:
 		f.weigh(weightPlain)
+		f.begun++
 		f.jump()
 	case opBrTable:
 		f.weigh(weightMemory)
-		for range uint64(f.count("targets", uint32(len(f.b)))) + 1 {
+		n := uint64(f.count("targets", uint32(len(f.b)))) + 1
+		f.begun += (n + 3) / 4
+		for range n {
 			f.jump()
 		}
 		f.path = dead
@@ -66,7 +69,10 @@ func (f *body) open(op byte) {
 		f.weigh(weightPlain)
 	}
 	f.blocks = append(f.blocks, block{kind: op, start: f.path, meet: dead})
+	f.begun++
 	if op == opLoop {
+		f.loops++
+		f.inmost = max(f.inmost, f.loops)
 		if f.path != dead {
 			f.path = f.path%Stretch + f.merge
 		}
@@ -79,6 +85,9 @@ func (f *body) top() *block { return &f.blocks[len(f.blocks)-1] }
 func (f *body) end() {
 	b := *f.top()
 	f.blocks = f.blocks[:len(f.blocks)-1]
+	if b.kind == opLoop {
+		f.loops--
+	}
 	if b.kind == opIf { // without an else: the condition may have jumped here
 		b.meet = max(b.meet, b.start)
 	}

@@ -10,6 +10,8 @@ type Limits struct {
 	BodySize      uint32 // bytes of one function's code
 	Locals        uint32 // of one function, without its parameters
 	Depth         uint32 // of nested blocks
+	Effort        uint64 // of compiling one function, see body.effort
+	TotalEffort   uint64 // of all functions together
 	Tables        uint32
 	TableEntries  uint32 // of all tables together, at the start
 	MemoryPages   uint32 // at the start, 64 KiB each
@@ -31,6 +33,8 @@ func DefaultLimits() Limits {
 		BodySize:      2 << 20,
 		Locals:        20_000,
 		Depth:         20_000,
+		Effort:        2_000_000_000,
+		TotalEffort:   10_000_000_000,
 		Tables:        16,
 		TableEntries:  200_000,
 		MemoryPages:   1024,

@@ -127,6 +127,7 @@ type parser struct {
 	segments  uint32 // of data
 	promised  int64  // data segments by the count section, or -1
 	codes     []byte // the rewritten code section
+	effort    uint64 // of compiling it, by an estimate
 
 	addedTypes map[string]uint32 // of blocks, by their results
 	added      []byte            // their encoding

@@ -128,6 +128,8 @@ func TestLimitsHold(t *testing.T) {
 		"segments":  func(l *meter.Limits) { l.DataSegments = 1 },
 		"data":      func(l *meter.Limits) { l.DataSize = 12 },
 		"custom":    func(l *meter.Limits) { l.CustomSection = 99 },
+		"effort":    func(l *meter.Limits) { l.Effort = 10 },
+		"all":       func(l *meter.Limits) { l.TotalEffort = 20 },
 	} {
 		l := meter.DefaultLimits()
 		lower(&l)
@@ -151,4 +153,34 @@ func TestAModuleSaysWhatItWantsAndOffers(t *testing.T) {
 	}, m.Exports)
 	require.EqualValues(t, 2, m.MemoryPages)
 	require.False(t, bytes.Contains(m.Code, []byte("name")), "custom sections are dropped")
+}
+
+// Small functions that the engine would work on for minutes, and use gigabytes for.
+func TestWhatTakesTooLongToCompileIsRefused(t *testing.T) {
+	loops := func(depth, locals int) []byte {
+		b := Repeat(depth, 3, 0x40)
+		for i := range locals {
+			b = Code(b, Get(uint32(i+1)), I32Const(1), I32Add, Set(uint32(i+1)))
+		}
+		return Code(b, Repeat(depth, Get(0), BrIf(0), End))
+	}
+	for name, f := range map[string]Func{
+		"loops in loops":     {Locals: 1000, Body: loops(100, 1000)},
+		"branches":           {Locals: 1000, Body: Repeat(10_000, Get(0), If(Get(0), Set(7)))},
+		"blocks in blocks":   {Body: Code(Repeat(19_000, 2, 0x40), Repeat(19_000, Get(0), BrIf(0), End))},
+		"jumps":              {Body: Repeat(100_000, Get(0), BrIf(0))},
+		"a table of targets": {Body: Code(Get(0), 0x0e, U32(400_000), make([]byte, 400_001))},
+	} {
+		f.Params = []byte{I32}
+		_, err := meter.Rewrite(Module{Pages: 1, Funcs: []Func{f}}.Encode(), meter.DefaultLimits())
+		require.ErrorContains(t, err, "too long to compile", name)
+	}
+	for name, f := range map[string]Func{
+		"what a compiler makes": {Locals: 60, Body: Code(loops(6, 60), Repeat(1000, Get(0), If(Get(0), Set(7))))},
+		"many locals":           {Locals: 1000, Body: loops(2, 1000)},
+	} {
+		f.Params = []byte{I32}
+		_, err := meter.Rewrite(Module{Pages: 1, Funcs: []Func{f}}.Encode(), meter.DefaultLimits())
+		require.NoError(t, err, name)
+	}
 }
