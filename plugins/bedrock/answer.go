@@ -27,7 +27,7 @@ type answer struct {
 	tool   []byte // the one by which the model gives its answer as JSON; empty without
 	kind   kind
 	index  uint64 // of the open block
-	filled bool   // a reply has contents
+	filled bool   // the reply has contents: there is no other, and no text besides it
 
 	bytes     uint64 // of the open block's reasoning
 	unsigned  uint64 // of reasoning that nobody signed, since the last item
@@ -60,10 +60,10 @@ func (a *answer) text(v json.Value) error {
 
 // release says the text that waited: it was no preamble.
 func (a *answer) release() {
-	if len(a.held) > 0 {
+	if len(a.held) > 0 && !a.filled {
 		a.out.Text(0, append(append([]byte{'"'}, a.held...), '"'))
-		a.held = nil
 	}
+	a.held = nil
 }
 
 func (a *answer) reasoning(v json.Value) {
@@ -103,7 +103,10 @@ func (a *answer) start(tool json.Value) {
 	case tool.Get("type").Is("server_tool_use"):
 		a.kind = hidden
 	case len(a.tool) > 0 && string(name.Text()) == string(a.tool):
-		a.kind, a.filled = replying, false
+		a.kind = replying
+		if a.filled {
+			a.kind = hidden
+		}
 		a.held = nil
 	default:
 		a.kind = calling
@@ -119,6 +122,7 @@ func (a *answer) close() {
 		a.out.EndCall(0)
 	case replying:
 		if !a.filled {
+			a.filled = true
 			a.out.Text(0, json.Value(`"{}"`))
 		}
 	case thinking:
