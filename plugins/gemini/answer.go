@@ -37,7 +37,7 @@ type candidate struct {
 func response(c *interlock.Call, in *interlock.Answer, dst []byte) ([]byte, error) {
 	root, err := json.Parse(in.Body)
 	if err != nil || !root.IsObject() && !root.IsArray() {
-		return nil, interlock.Malformed("the answer is neither a JSON object nor an array")
+		return nil, malformed("the answer is neither a JSON object nor an array")
 	}
 	if c.Endpoint == "embeddings" {
 		if e := root.Get("error"); !e.IsNull() {
@@ -61,7 +61,7 @@ func response(c *interlock.Call, in *interlock.Answer, dst []byte) ([]byte, erro
 		return nil, err
 	}
 	if !whole {
-		return nil, interlock.Malformed("the answer has no candidate that ended")
+		return nil, malformed("the answer has no candidate that ended")
 	}
 	return o.AppendBody(dst), nil
 }
@@ -87,7 +87,7 @@ func (a *answer) chunk(o *chat.Out, v json.Value) error {
 			candidates = v
 		case "promptFeedback":
 			why := v.Get("blockReason")
-			a.blocked = a.blocked || !why.Empty() && !why.Is("BLOCK_REASON_UNSPECIFIED")
+			a.blocked = a.blocked || !why.Empty() && !is(why, "BLOCK_REASON_UNSPECIFIED")
 		case "usageMetadata":
 			a.use(v)
 		case "responseId":
@@ -178,7 +178,7 @@ func (a *answer) candidate(o *chat.Out, v json.Value, index int) error {
 		}
 	}
 	if index >= maxCandidates {
-		return interlock.Malformed("a candidate's index is out of bounds")
+		return malformed("a candidate's index is out of bounds")
 	}
 	k := a.record(index)
 	for part := range content.Get("parts").Items() {
@@ -242,7 +242,7 @@ func (a *answer) part(o *chat.Out, k *candidate, index int, part json.Value) err
 	case foreign:
 		const most = 16 << 10 // a state has to hold it
 		if len(part) <= most {
-			o.Opaque(index, partItem(part, k.text, o.Calls(index)))
+			o.Opaque(index, partItem(part, k.text, calls(o, index)))
 		}
 	case thought:
 		size := uint64(text.DecodedLen())
@@ -259,7 +259,7 @@ func (a *answer) part(o *chat.Out, k *candidate, index int, part json.Value) err
 	default:
 		size := uint64(text.DecodedLen())
 		if signature != nil {
-			o.Opaque(index, textItem(signature, k.text, size, o.Calls(index)))
+			o.Opaque(index, textItem(signature, k.text, size, calls(o, index)))
 		}
 		if size > 0 {
 			o.Text(index, text)

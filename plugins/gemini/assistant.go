@@ -1,10 +1,8 @@
 package gemini
 
 import (
-	"strconv"
 	"unicode/utf8"
 
-	interlock "github.com/interlock-gateway/interlock/sdk/go"
 	"github.com/interlock-gateway/interlock/sdk/go/chat"
 	"github.com/interlock-gateway/interlock/sdk/go/json"
 )
@@ -29,7 +27,7 @@ type signed struct {
 
 // assistant writes what a model said, with the provider's signatures on the parts that they came
 // on. Reasoning without a signature is not sent back: the provider makes nothing of it.
-func (w *writer) assistant(m *chat.Message, here func() string) error {
+func (w *writer) assistant(m *chat.Message) error {
 	var between []kept
 	var calls map[string]signed
 	for item, thought := range m.Own(name) {
@@ -57,22 +55,22 @@ func (w *writer) assistant(m *chat.Message, here func() string) error {
 			}
 		}
 		if !k.signature.IsNull() && !k.signature.IsString() || !k.part.IsNull() && !k.part.IsObject() {
-			return interlock.BadParam(here()+".provider_data", "an item of gemini's is not what it was")
+			return badParam(w.here(".provider_data"), "an item of gemini's is not what it was")
 		}
 		switch {
-		case kind.Is(typeThought) && k.signature != nil:
-			b := json.AppendText(append(w.part(turnModel), '{'), "text", thought)
+		case is(kind, typeThought) && k.signature != nil:
+			b := json.AppendText(char(w.part(turnModel), '{'), "text", thought)
 			b = json.AppendBool(b, "thought", true)
-			w.b = append(json.AppendMember(b, "thoughtSignature", k.signature), '}')
-		case kind.Is(typeCall) && id.IsString():
+			w.b = char(json.AppendMember(b, "thoughtSignature", k.signature), '}')
+		case is(kind, typeCall) && id.IsString():
 			if calls == nil {
 				calls = make(map[string]signed)
 			}
 			calls[id.String()] = signed{k.signature, own}
-		case kind.Is(typeText) && k.signature != nil:
+		case is(kind, typeText) && k.signature != nil:
 			k.part = nil
 			between = append(between, k)
-		case kind.Is(typePart) && k.part != nil:
+		case is(kind, typePart) && k.part != nil:
 			k.signature, k.size = nil, 0
 			between = append(between, k)
 		}
@@ -92,17 +90,17 @@ func (w *writer) assistant(m *chat.Message, here func() string) error {
 	pos, call := uint64(0), 0
 	for _, k := range between {
 		if split && k.start > pos {
-			w.plain(text[pos:k.start])
+			w.signedText(text[pos:k.start], nil)
 			pos = k.start
 		}
 		for ; uint64(call) < k.calls && call < len(m.ToolCalls); call++ {
-			if err := w.call(m, call, calls, here); err != nil {
+			if err := w.call(m, call, calls); err != nil {
 				return err
 			}
 		}
 		switch {
 		case k.part != nil:
-			w.b = append(w.part(turnModel), k.part...)
+			w.b = join(w.part(turnModel), k.part)
 		case split:
 			w.signedText(text[pos:pos+k.size], k.signature)
 			pos += k.size
@@ -111,10 +109,10 @@ func (w *writer) assistant(m *chat.Message, here func() string) error {
 		}
 	}
 	if split && pos < uint64(len(text)) {
-		w.plain(text[pos:])
+		w.signedText(text[pos:], nil)
 	}
 	for ; call < len(m.ToolCalls); call++ {
-		if err := w.call(m, call, calls, here); err != nil {
+		if err := w.call(m, call, calls); err != nil {
 			return err
 		}
 	}
@@ -144,20 +142,17 @@ func splittable(m *chat.Message, between []kept) (text []byte, ok bool) {
 	return text, true
 }
 
-func (w *writer) plain(text []byte) {
-	w.b = append(json.AppendText(append(w.part(turnModel), '{'), "text", text), '}')
-}
-
+// signedText writes a part of text; signature may be nil.
 func (w *writer) signedText(text []byte, signature json.Value) {
-	b := json.AppendText(append(w.part(turnModel), '{'), "text", text)
-	w.b = append(json.AppendMember(b, "thoughtSignature", signature), '}')
+	b := json.AppendText(char(w.part(turnModel), '{'), "text", text)
+	w.b = char(json.AppendMember(b, "thoughtSignature", signature), '}')
 }
 
-func (w *writer) call(m *chat.Message, i int, known map[string]signed, here func() string) error {
+func (w *writer) call(m *chat.Message, i int, known map[string]signed) error {
 	t := &m.ToolCalls[i]
 	args, ok := t.ArgumentsJSON()
 	if !ok {
-		return interlock.BadParam(here()+".tool_calls["+strconv.Itoa(i)+"].function.arguments", "must be a JSON object in a string")
+		return badParam(w.element(".tool_calls", i, ".function.arguments"), "must be a JSON object in a string")
 	}
 	id := t.ID.String()
 	s := known[id]
@@ -166,15 +161,15 @@ func (w *writer) call(m *chat.Message, i int, known map[string]signed, here func
 	}
 	w.calls[id] = callRef{t.Name, w.order, s.own}
 	w.order++
-	b := append(w.part(turnModel), `{"functionCall":{`...)
+	b := raw(w.part(turnModel), `{"functionCall":{`)
 	if s.own {
 		b = json.AppendMember(b, "id", t.ID)
 	}
 	b = json.AppendMember(b, "name", t.Name)
-	b = append(json.AppendMember(b, "args", args), '}')
+	b = char(json.AppendMember(b, "args", args), '}')
 	if s.signature == nil && i == 0 && modern(w.model) {
 		s.signature = json.Value(noSignature)
 	}
-	w.b = append(json.AppendMember(b, "thoughtSignature", s.signature), '}')
+	w.b = char(json.AppendMember(b, "thoughtSignature", s.signature), '}')
 	return nil
 }

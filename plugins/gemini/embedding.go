@@ -18,54 +18,48 @@ func embed(c *interlock.Call, s *settings, body []byte, out *interlock.Request) 
 	}
 	ext := r.Other(name)
 	if ext != nil && !ext.IsObject() {
-		return interlock.BadParam(name, "must be an object")
+		return badParam(name, "must be an object")
 	}
 	for key := range ext.Members() {
 		switch string(key) {
 		case "content", "model", "requests":
-			return interlock.Unsupported(name+"."+string(key), "is made of the request itself")
+			return unsupported(name+"."+string(key), "is made of the request itself")
 		}
 	}
 	w := interlock.Writer(out.State)
-	w.U32(uint32(len(r.Input)))
+	writeU32(&w, uint32(len(r.Input)))
 	out.State = w
 
-	method := "embedContent"
-	b := out.Body
-	if len(r.Input) > 1 {
+	many := len(r.Input) > 1
+	method, b := "embedContent", out.Body
+	if many {
 		if s.parent != "" {
-			return interlock.Unsupported("input", "this model's provider embeds one input a request")
+			return unsupported("input", "this model's provider embeds one input a request")
 		}
-		method = "batchEmbedContents"
-		b = append(b, `{"requests":[`...)
+		method, b = "batchEmbedContents", raw(b, `{"requests":[`)
 	}
-	model := json.AppendQuote(nil, resource(c.Model))
+	// What all of them have besides their text.
+	common := []byte{'{'}
+	if s.parent == "" {
+		common = json.AppendText(common, "model", resource(c.Model))
+	}
+	if ext.Get("outputDimensionality") == nil {
+		common = json.AppendMember(common, "outputDimensionality", r.Dimensions)
+	}
+	common = appendMembers(common, ext, "")
 	for _, text := range r.Input {
-		b = append(separate(b, len(r.Input) > 1), '{')
-		if s.parent == "" {
-			b = json.AppendMember(b, "model", model)
+		if many {
+			b = next(b)
 		}
-		b = append(json.AppendKey(b, "content"), `{"parts":[{"text":`...)
-		b = append(append(b, text...), "}]}"...)
-		if ext.Get("outputDimensionality") == nil {
-			b = json.AppendMember(b, "outputDimensionality", r.Dimensions)
-		}
-		b = append(appendMembers(b, ext, ""), '}')
+		b = raw(json.AppendKey(join(b, common), "content"), `{"parts":[{"text":`)
+		b = raw(join(b, text), "}]}}")
 	}
-	if len(r.Input) > 1 {
-		b = append(b, "]}"...)
+	if many {
+		b = raw(b, "]}")
 	}
 	out.Path = string(appendPath(nil, s, c.Model, method))
 	out.Body = b
 	return nil
-}
-
-// separate puts a comma between the items of a list, where it is one.
-func separate(b []byte, list bool) []byte {
-	if list {
-		return json.AppendComma(b)
-	}
-	return b
 }
 
 func embedded(c *interlock.Call, root json.Value, dst []byte) ([]byte, error) {
@@ -87,7 +81,7 @@ func embedded(c *interlock.Call, root json.Value, dst []byte) ([]byte, error) {
 	r := interlock.NewReader(c.State)
 	want := int(r.U32())
 	if !ok || o.Count() == 0 || r.OK() && o.Count() != want {
-		return nil, interlock.Malformed("the answer has not the vectors that were asked for")
+		return nil, malformed("the answer has not the vectors that were asked for")
 	}
 	return o.AppendBody(c, dst, tokens), nil
 }

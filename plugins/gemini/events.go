@@ -31,7 +31,7 @@ func (a *answer) frames(o *chat.Out, in []interlock.Frame) error {
 		}
 		v, err := json.Parse(data)
 		if err != nil {
-			return interlock.Malformed("an event is not JSON")
+			return malformed("an event is not JSON")
 		}
 		if err := a.value(o, v); err != nil {
 			return err
@@ -50,6 +50,7 @@ const (
 	bitOpen
 	bitOwn
 	bitInString
+	bitOdd
 )
 
 func bit(is bool, b uint32) uint32 {
@@ -61,28 +62,28 @@ func bit(is bool, b uint32) uint32 {
 
 func (a *answer) appendState(dst []byte) []byte {
 	w := interlock.Writer(dst)
-	w.U32(bit(a.blocked, bitBlocked) | bit(a.counted, bitCounted))
-	w.U64(a.usage.Prompt)
-	w.U64(a.usage.Completion)
-	w.U64(a.usage.Cached)
-	w.U64(a.usage.Reasoning)
-	w.U32(uint32(a.count))
+	writeU32(&w, bit(a.blocked, bitBlocked)|bit(a.counted, bitCounted))
+	for _, n := range [...]uint64{a.usage.Prompt, a.usage.Completion, a.usage.Cached, a.usage.Reasoning} {
+		writeU64(&w, n)
+	}
+	writeU32(&w, uint32(a.count))
 	for i := range a.count {
 		k := a.record(i)
-		w.U32(bit(k.said, bitSaid) | bit(k.open, bitOpen) | bit(k.own, bitOwn) | bit(k.args.inString, bitInString) | uint32(k.reason)<<8)
-		w.U64(k.text)
-		w.U64(k.unsigned)
-		w.Bool(k.odd != nil)
-		w.Bytes(k.odd)
-		w.Bytes(k.message)
-		w.Bytes(k.id)
-		w.U32(uint32(len(k.args.levels)))
+		writeU32(&w, bit(k.said, bitSaid)|bit(k.open, bitOpen)|bit(k.own, bitOwn)|bit(k.args.inString, bitInString)|
+			bit(k.odd != nil, bitOdd)|uint32(k.reason)<<8)
+		for _, n := range [...]uint64{k.text, k.unsigned} {
+			writeU64(&w, n)
+		}
+		for _, b := range [...][]byte{k.odd, k.message, k.id} {
+			writeBytes(&w, b)
+		}
+		writeU32(&w, uint32(len(k.args.levels)))
 		for j := range k.args.levels {
 			l := &k.args.levels[j]
-			w.Bool(l.array)
-			w.U32(l.next)
-			w.Bytes(l.keys)
-			w.U32(uint32(len(l.last)))
+			for _, n := range [...]uint32{bit(l.array, 1), l.next, uint32(len(l.last))} {
+				writeU32(&w, n)
+			}
+			writeBytes(&w, l.keys)
 		}
 	}
 	return w
@@ -90,34 +91,34 @@ func (a *answer) appendState(dst []byte) []byte {
 
 // load reads what appendState wrote; what it keeps aliases the state handed in.
 func (a *answer) load(r *interlock.Reader) bool {
-	flags := r.U32()
+	flags := readU32(r)
 	a.blocked, a.counted = flags&bitBlocked != 0, flags&bitCounted != 0
-	a.usage.Prompt = r.U64()
-	a.usage.Completion = r.U64()
-	a.usage.Cached = r.U64()
-	a.usage.Reasoning = r.U64()
-	const least = 4 + 8 + 8 + 5*4
+	for _, n := range [...]*uint64{&a.usage.Prompt, &a.usage.Completion, &a.usage.Cached, &a.usage.Reasoning} {
+		*n = readU64(r)
+	}
+	const least = 4 + 8 + 8 + 4*4
 	for i := range min(r.Count(least), maxCandidates) {
 		k := a.record(i)
-		flags := r.U32()
+		flags := readU32(r)
 		k.said, k.open, k.own = flags&bitSaid != 0, flags&bitOpen != 0, flags&bitOwn != 0
+		k.args.inString = flags&bitInString != 0
 		if k.reason = chat.Reason(flags >> 8); k.reason.String() == "" {
 			k.reason = 0
 		}
-		k.text = r.U64()
-		k.unsigned = r.U64()
-		odd := r.Bool()
-		if k.odd = r.Bytes(); !odd {
-			k.odd = nil
-		} else if k.odd == nil {
-			k.odd = []byte{}
+		for _, n := range [...]*uint64{&k.text, &k.unsigned} {
+			*n = readU64(r)
 		}
-		k.message = r.Bytes()
-		k.id = r.Bytes()
-		k.args.inString = flags&bitInString != 0
+		for _, b := range [...]*[]byte{&k.odd, &k.message, &k.id} {
+			*b = readBytes(r)
+		}
+		if flags&bitOdd == 0 {
+			k.odd = nil
+		}
 		for range min(r.Count(4*4), maxLevels) {
-			l := nest{array: r.Bool(), next: r.U32(), keys: r.Bytes()}
-			if n := int(r.U32()); n > 0 && n < len(l.keys) {
+			l := nest{array: readU32(r) != 0, next: readU32(r)}
+			n := int(readU32(r))
+			l.keys = readBytes(r)
+			if n > 0 && n < len(l.keys) {
 				l.last = l.keys[len(l.keys)-1-n : len(l.keys)-1]
 			}
 			k.args.levels = append(k.args.levels, l)

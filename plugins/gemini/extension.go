@@ -1,7 +1,6 @@
 package gemini
 
 import (
-	interlock "github.com/interlock-gateway/interlock/sdk/go"
 	"github.com/interlock-gateway/interlock/sdk/go/json"
 )
 
@@ -21,38 +20,45 @@ func readExtension(v json.Value) (ext extension, err error) {
 		return ext, nil
 	}
 	if !v.IsObject() {
-		return ext, interlock.BadParam(name, "must be an object")
+		return ext, badParam(name, "must be an object")
 	}
 	ext.rest = v
-	want := func(v json.Value, is bool, key, kind string) json.Value {
-		if v.IsNull() {
-			return nil
-		}
-		if !is && err == nil {
-			err = interlock.BadParam(name+"."+key, "must be "+kind)
-		}
-		return v
-	}
-	for key, v := range v.Members() {
-		switch string(key) {
-		case "generationConfig":
-			ext.generation = want(v, v.IsObject(), "generationConfig", "an object")
-		case "toolConfig":
-			ext.toolConfig = want(v, v.IsObject(), "toolConfig", "an object")
-			calling := ext.toolConfig.Get("functionCallingConfig")
-			ext.calling = want(calling, calling.IsObject(), "toolConfig.functionCallingConfig", "an object")
-		case "tools":
-			ext.tools = want(v, v.IsArray(), "tools", "an array")
-		case "safetySettings":
-			ext.safety = want(v, v.IsArray(), "safetySettings", "an array")
-		case "contents", "model", "systemInstruction", "system_instruction":
-			return ext, interlock.Unsupported(name+"."+string(key), "is made of the request itself")
+	for _, key := range [...]string{"contents", "model", "systemInstruction", "system_instruction"} {
+		if v.Get(key) != nil {
+			return ext, unsupported(name+"."+key, "is made of the request itself")
 		}
 	}
-	if ext.tools.Empty() {
+	if ext.generation, err = member(v, "generationConfig", json.Object); err != nil {
+		return ext, err
+	}
+	if ext.toolConfig, err = member(v, "toolConfig", json.Object); err != nil {
+		return ext, err
+	}
+	if ext.calling, err = member(ext.toolConfig, "functionCallingConfig", json.Object); err != nil {
+		return ext, err
+	}
+	if ext.safety, err = member(v, "safetySettings", json.Array); err != nil {
+		return ext, err
+	}
+	if ext.tools, err = member(v, "tools", json.Array); ext.tools.Empty() {
 		ext.tools = nil
 	}
 	return ext, err
+}
+
+// member is the extension's member with that key, which has to be of that kind; nil when absent
+// or null.
+func member(v json.Value, key string, kind json.Kind) (json.Value, error) {
+	v = v.Get(key)
+	switch {
+	case v.IsNull():
+		return nil, nil
+	case v.Kind() == kind:
+		return v, nil
+	case kind == json.Array:
+		return nil, badParam(name+"."+key, "must be an array")
+	}
+	return nil, badParam(name+"."+key, "must be an object")
 }
 
 // appendRest appends the members that have no place elsewhere.
@@ -63,7 +69,7 @@ func (e *extension) appendRest(b []byte) []byte {
 			continue
 		}
 		if !v.IsNull() {
-			b = append(append(json.AppendQuote(json.AppendComma(b), key), ':'), v...)
+			b = join(char(json.AppendQuote(next(b), key), ':'), v)
 		}
 	}
 	return b
@@ -73,7 +79,7 @@ func (e *extension) appendRest(b []byte) []byte {
 func appendMembers(b []byte, object json.Value, but string) []byte {
 	for key, v := range object.Members() {
 		if string(key) != but && !v.IsNull() {
-			b = append(append(json.AppendQuote(json.AppendComma(b), key), ':'), v...)
+			b = join(char(json.AppendQuote(next(b), key), ':'), v)
 		}
 	}
 	return b

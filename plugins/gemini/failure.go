@@ -112,31 +112,63 @@ func duration(text []byte) (ms uint64, ok bool) {
 	return ms, true
 }
 
+// wordClass is what a word of the provider's means.
+type wordClass struct{ word, class string }
+
+func find(list []wordClass, word string) string {
+	for i := range list {
+		if list[i].word == word {
+			return list[i].class
+		}
+	}
+	return ""
+}
+
+// reasonClasses are by the reason of an ErrorInfo.
+var reasonClasses = [...]wordClass{
+	{"API_KEY_INVALID", interlock.UpstreamAuth},
+	{"API_KEY_SERVICE_BLOCKED", interlock.UpstreamAuth},
+	{"API_KEY_HTTP_REFERRER_BLOCKED", interlock.UpstreamAuth},
+	{"API_KEY_IP_ADDRESS_BLOCKED", interlock.UpstreamAuth},
+	{"SERVICE_DISABLED", interlock.UpstreamAuth},
+	{"BILLING_DISABLED", interlock.UpstreamAuth},
+	{"CONSUMER_INVALID", interlock.UpstreamAuth},
+	{"CONSUMER_SUSPENDED", interlock.UpstreamAuth},
+	{"ACCESS_TOKEN_EXPIRED", interlock.UpstreamAuth},
+	{"ACCESS_TOKEN_SCOPE_INSUFFICIENT", interlock.UpstreamAuth},
+	{"ACCESS_TOKEN_TYPE_UNSUPPORTED", interlock.UpstreamAuth},
+	{"ACCOUNT_STATE_INVALID", interlock.UpstreamAuth},
+	{"CREDENTIALS_MISSING", interlock.UpstreamAuth},
+	{"USER_PROJECT_DENIED", interlock.UpstreamAuth},
+	{"IAM_PERMISSION_DENIED", interlock.UpstreamAuth},
+	{"RATE_LIMIT_EXCEEDED", interlock.RateLimited},
+}
+
+// codeClasses are by the canonical code, where it stands for one class.
+var codeClasses = [...]wordClass{
+	{"RESOURCE_EXHAUSTED", interlock.RateLimited},
+	{"UNAVAILABLE", interlock.Overloaded},
+	{"DEADLINE_EXCEEDED", interlock.Timeout},
+	{"INTERNAL", interlock.ServerError},
+	{"UNKNOWN", interlock.ServerError},
+	{"DATA_LOSS", interlock.ServerError},
+	{"ABORTED", interlock.ServerError},
+	{"CANCELLED", interlock.ServerError},
+	{"UNAUTHENTICATED", interlock.UpstreamAuth},
+	{"PERMISSION_DENIED", interlock.UpstreamAuth},
+	{"UNIMPLEMENTED", interlock.ModelUnavailable},
+}
+
 // classOf goes by the canonical code, and by the words only where one code stands for several
 // classes.
 func classOf(kind, reason, message string, status uint32) string {
-	switch reason {
-	case "API_KEY_INVALID", "API_KEY_SERVICE_BLOCKED", "API_KEY_HTTP_REFERRER_BLOCKED", "API_KEY_IP_ADDRESS_BLOCKED",
-		"API_KEY_ANDROID_APP_BLOCKED", "API_KEY_IOS_APP_BLOCKED", "SERVICE_DISABLED", "BILLING_DISABLED", "CONSUMER_INVALID",
-		"CONSUMER_SUSPENDED", "ACCESS_TOKEN_EXPIRED", "ACCESS_TOKEN_SCOPE_INSUFFICIENT", "ACCESS_TOKEN_TYPE_UNSUPPORTED",
-		"ACCOUNT_STATE_INVALID", "CREDENTIALS_MISSING", "USER_PROJECT_DENIED", "IAM_PERMISSION_DENIED":
-		return interlock.UpstreamAuth
-	case "RATE_LIMIT_EXCEEDED":
-		return interlock.RateLimited
+	if class := find(reasonClasses[:], reason); class != "" {
+		return class
+	}
+	if class := find(codeClasses[:], kind); class != "" {
+		return class
 	}
 	switch kind {
-	case "RESOURCE_EXHAUSTED":
-		return interlock.RateLimited
-	case "UNAVAILABLE":
-		return interlock.Overloaded
-	case "DEADLINE_EXCEEDED":
-		return interlock.Timeout
-	case "INTERNAL", "UNKNOWN", "DATA_LOSS", "ABORTED", "CANCELLED":
-		return interlock.ServerError
-	case "UNAUTHENTICATED", "PERMISSION_DENIED":
-		return interlock.UpstreamAuth
-	case "UNIMPLEMENTED":
-		return interlock.ModelUnavailable
 	case "NOT_FOUND":
 		if says(message, "models/", "model ") {
 			return interlock.ModelUnavailable

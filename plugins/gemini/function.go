@@ -3,7 +3,6 @@ package gemini
 import (
 	"bytes"
 
-	interlock "github.com/interlock-gateway/interlock/sdk/go"
 	"github.com/interlock-gateway/interlock/sdk/go/chat"
 	"github.com/interlock-gateway/interlock/sdk/go/json"
 )
@@ -28,12 +27,12 @@ func (a *answer) function(o *chat.Out, k *candidate, index int, v, signature jso
 		}
 	}
 	if !args.IsNull() && !args.IsObject() {
-		return interlock.Malformed("the arguments of a function call are no object")
+		return malformed("the arguments of a function call are no object")
 	}
 	if name.Empty() || !name.IsString() {
 		if !k.open {
 			if !args.Empty() || !parts.Empty() {
-				return interlock.Malformed("a function call has no name")
+				return malformed("a function call has no name")
 			}
 			return nil
 		}
@@ -47,7 +46,7 @@ func (a *answer) function(o *chat.Out, k *candidate, index int, v, signature jso
 	}
 	own := id.IsString() && !id.Empty()
 	if !own {
-		id = callID(a.call, index, o.Calls(index))
+		id = callID(a.call, index, calls(o, index))
 	}
 	o.ToolCall(index, id, name)
 	k.said = true
@@ -60,7 +59,7 @@ func (a *answer) function(o *chat.Out, k *candidate, index int, v, signature jso
 		return nil
 	}
 	if !args.Empty() {
-		return interlock.Malformed("a function call has whole arguments and parts of them")
+		return malformed("a function call has whole arguments and parts of them")
 	}
 	k.open, k.own = true, own
 	k.id = append(k.id[:0:0], id...)
@@ -126,7 +125,7 @@ type step struct {
 	index uint32
 }
 
-var errPath = interlock.Malformed("the parts of a function call's arguments do not fit together")
+var errPath = malformed("the parts of a function call's arguments do not fit together")
 
 // add appends what a PartialArg adds to the text: {jsonPath, stringValue | numberValue |
 // boolValue | nullValue, willContinue}.
@@ -157,14 +156,14 @@ func (a *arguments) add(b []byte, part json.Value) ([]byte, error) {
 	}
 	if a.inString {
 		if value.IsString() && a.at(steps) {
-			b = append(b, value.Contents()...)
+			b = join(b, value.Contents())
 			if !more {
-				b = append(b, '"')
+				b = char(b, '"')
 			}
 			a.inString = more
 			return b, nil
 		}
-		b = append(b, '"')
+		b = char(b, '"')
 		a.inString = false
 	}
 	if b, ok = a.moveTo(b, steps); !ok {
@@ -172,9 +171,9 @@ func (a *arguments) add(b []byte, part json.Value) ([]byte, error) {
 	}
 	if value.IsString() && more {
 		a.inString = true
-		return append(append(b, '"'), value.Contents()...), nil
+		return join(char(b, '"'), value.Contents()), nil
 	}
-	return append(b, value...), nil
+	return join(b, value), nil
 }
 
 // at says whether the last value is the one with that path.
@@ -205,7 +204,7 @@ func (a *arguments) moveTo(b []byte, steps []step) ([]byte, bool) {
 	}
 	if len(a.levels) == 0 {
 		a.levels = append(a.levels, nest{})
-		b = append(b, '{')
+		b = char(b, '{')
 	}
 	shared := 0
 	for shared < len(steps)-1 && shared < len(a.levels)-1 && a.levels[shared].at(steps[shared]) {
@@ -222,9 +221,9 @@ func (a *arguments) moveTo(b []byte, steps []step) ([]byte, bool) {
 		}
 		array := steps[i+1].key == nil
 		if array {
-			b = append(b, '[')
+			b = char(b, '[')
 		} else {
-			b = append(b, '{')
+			b = char(b, '{')
 		}
 		a.levels = append(a.levels, nest{array: array})
 	}
@@ -237,7 +236,7 @@ func (l *nest) begin(b []byte, s step) ([]byte, bool) {
 			return nil, false
 		}
 		if l.next > 0 {
-			b = append(b, ',')
+			b = char(b, ',')
 		}
 		l.next++
 		return b, true
@@ -246,12 +245,12 @@ func (l *nest) begin(b []byte, s step) ([]byte, bool) {
 		return nil, false
 	}
 	if len(l.keys) > 0 {
-		b = append(b, ',')
+		b = char(b, ',')
 	}
 	from := len(l.keys)
-	l.keys = append(append(l.keys[:from:from], s.key...), '\n')
+	l.keys = char(append(l.keys[:from:from], s.key...), '\n')
 	l.last = l.keys[from : len(l.keys)-1]
-	return append(append(b, s.key...), ':'), true
+	return char(join(b, s.key), ':'), true
 }
 
 func (l *nest) has(key []byte) bool {
@@ -281,9 +280,9 @@ func (a *arguments) closeTo(b []byte, n int) []byte {
 	for len(a.levels) > n {
 		last := len(a.levels) - 1
 		if a.levels[last].array {
-			b = append(b, ']')
+			b = char(b, ']')
 		} else {
-			b = append(b, '}')
+			b = char(b, '}')
 		}
 		a.levels = a.levels[:last]
 	}
@@ -293,7 +292,7 @@ func (a *arguments) closeTo(b []byte, n int) []byte {
 // end closes what is open.
 func (a *arguments) end(b []byte) []byte {
 	if a.inString {
-		b = append(b, '"')
+		b = char(b, '"')
 		a.inString = false
 	}
 	return a.closeTo(b, 0)

@@ -53,41 +53,35 @@ func New(config []byte) (interlock.Plugin, error) {
 func readConfig(config []byte) (*settings, error) {
 	root, err := json.Parse(config)
 	if err != nil || !root.IsObject() {
-		return nil, interlock.Config("the configuration is not a JSON object")
+		return nil, badConfig("the configuration is not a JSON object")
 	}
 	s := &settings{version: "v1beta"}
 	for key, v := range root.Members() {
-		ok := true
+		ok, text := true, v.String()
 		switch string(key) {
 		case "api_version":
-			s.version = v.String()
-			ok = isVersion(s.version)
+			s.version = text
+			ok = isVersion(text)
 		case "parent":
-			s.parent = v.String()
-			ok = isParent(s.parent)
+			s.parent = text
+			ok = isParent(text)
 		case "reasoning":
-			s.reasoning, ok = styleNamed(v.String())
+			s.reasoning, ok = styleNamed(text)
 		case "include_thoughts":
-			var yes bool
-			yes, ok = v.Bool()
-			s.thoughts = off
-			if yes {
+			if s.thoughts, ok = off, v.Kind() == json.Bool; v.True() {
 				s.thoughts = on
 			}
 		case "schema":
-			s.openapi = v.Is("openapi")
-			ok = s.openapi || v.Is("json")
+			s.openapi = text == "openapi"
+			ok = s.openapi || text == "json"
 		case "safety_settings":
 			ok = v.IsArray()
-			for item := range v.Items() {
-				ok = ok && item.IsObject()
-			}
 			s.safety = append(json.Value(nil), v...)
 		default:
-			return nil, interlock.Config("unknown key: " + string(key))
+			return nil, badConfig("unknown key: " + string(key))
 		}
 		if !ok {
-			return nil, interlock.Config(string(key) + " is not what the manifest's schema says")
+			return nil, badConfig(string(key) + " is not what the manifest's schema says")
 		}
 	}
 	return s, nil
@@ -130,13 +124,13 @@ func hasPrefix(s, prefix string) bool { return len(s) >= len(prefix) && s[:len(p
 
 // appendPath appends the path of a method of the model.
 func appendPath(b []byte, s *settings, model, method string) []byte {
-	b = append(append(b, '/'), s.version...)
+	b = raw(char(b, '/'), s.version)
 	if s.parent != "" {
-		b = append(append(b, '/'), s.parent...)
+		b = raw(char(b, '/'), s.parent)
 	}
-	b = append(b, '/')
+	b = char(b, '/')
 	b = appendResource(b, model)
-	return append(append(b, ':'), method...)
+	return raw(char(b, ':'), method)
 }
 
 // resource is the model's name as a resource: models/NAME, unless it says a collection itself.

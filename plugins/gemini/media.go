@@ -3,7 +3,6 @@ package gemini
 import (
 	"bytes"
 
-	interlock "github.com/interlock-gateway/interlock/sdk/go"
 	"github.com/interlock-gateway/interlock/sdk/go/chat"
 	"github.com/interlock-gateway/interlock/sdk/go/json"
 )
@@ -52,9 +51,9 @@ func lowerByte(c byte) byte {
 	return c
 }
 
-// media appends a part that is no text: inlineData, or fileData for what the provider is to fetch.
-func (w *writer) media(b []byte, p *chat.Part, here func() string) ([]byte, error) {
-	b = append(b, '{')
+// media appends a part that is no text, the i-th of the message's: inlineData, or fileData for what the provider is to fetch.
+func (w *writer) media(b []byte, p *chat.Part, i int) ([]byte, error) {
+	b = char(b, '{')
 	if p.Data != nil {
 		media := p.MediaType
 		switch {
@@ -64,11 +63,11 @@ func (w *writer) media(b []byte, p *chat.Part, here func() string) ([]byte, erro
 			media = mediaTypeOf(p.FileName.Text())
 		}
 		if media == "" {
-			return nil, interlock.BadParam(here(), "its media type is unknown: give it in a data: URL, or a filename that tells")
+			return nil, badParam(w.element(".content", i, ""), "its media type is unknown: give it in a data: URL, or a filename that tells")
 		}
-		b = append(json.AppendKey(b, "inlineData"), '{')
+		b = object(b, "inlineData")
 		b = json.AppendText(b, "mimeType", media)
-		b = append(json.AppendMember(b, "data", p.Data), '}')
+		b = char(json.AppendMember(b, "data", p.Data), '}')
 	} else {
 		uri := p.URL
 		if p.Kind == chat.File {
@@ -78,25 +77,25 @@ func (w *writer) media(b []byte, p *chat.Part, here func() string) ([]byte, erro
 		if !bytes.Contains(text, []byte("://")) {
 			const files = "files/"
 			if !bytes.HasPrefix(text, []byte(files)) || w.s.parent != "" {
-				return nil, interlock.Unsupported(here(), "a file of another provider: give file_data, or the URI of an uploaded file")
+				return nil, unsupported(w.element(".content", i, ""), "a file of another provider: give file_data, or the URI of an uploaded file")
 			}
 			full := append([]byte("https://generativelanguage.googleapis.com/"), w.s.version...)
-			uri = json.AppendQuote(nil, append(append(full, '/'), text...))
+			uri = json.AppendQuote(nil, join(char(full, '/'), text))
 		}
 		media := mediaTypeOf(p.FileName.Text())
 		if media == "" {
 			media = mediaTypeOf(text)
 		}
-		b = append(json.AppendKey(b, "fileData"), '{')
+		b = object(b, "fileData")
 		if media != "" {
 			b = json.AppendText(b, "mimeType", media)
 		}
-		b = append(json.AppendMember(b, "fileUri", uri), '}')
+		b = char(json.AppendMember(b, "fileUri", uri), '}')
 	}
 	for i := range p.Others {
 		if key := p.Others[i].Key; key == "videoMetadata" || key == "mediaResolution" {
 			b = json.AppendMember(b, key, p.Others[i].Value)
 		}
 	}
-	return append(b, '}'), nil
+	return char(b, '}'), nil
 }

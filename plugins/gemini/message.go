@@ -1,10 +1,8 @@
 package gemini
 
 import (
-	"slices"
 	"strconv"
 
-	interlock "github.com/interlock-gateway/interlock/sdk/go"
 	"github.com/interlock-gateway/interlock/sdk/go/chat"
 	"github.com/interlock-gateway/interlock/sdk/go/json"
 )
@@ -29,6 +27,7 @@ type writer struct {
 	system []byte // parts of the system instruction
 	calls  map[string]callRef
 	order  int // of the next call
+	index  int // of the message, for what is wrong with it
 }
 
 // callRef is what a tool's result has to know of its call.
@@ -51,13 +50,13 @@ func (w *writer) messages(list []chat.Message) error {
 	}
 	for i := 0; i < len(list); i++ {
 		m := &list[i]
-		here := func() string { return "messages[" + strconv.Itoa(i) + "]" }
+		w.index = i
 		var err error
 		switch m.Role {
 		case chat.User:
-			err = w.user(m, here)
+			err = w.user(m)
 		case chat.Assistant:
-			err = w.assistant(m, here)
+			err = w.assistant(m)
 		case chat.ToolRole:
 			end := i + 1
 			for end < len(list) && list[end].Role == chat.ToolRole {
@@ -74,6 +73,16 @@ func (w *writer) messages(list []chat.Message) error {
 	return nil
 }
 
+// here names a member of the message.
+func (w *writer) here(member string) string {
+	return "messages[" + strconv.Itoa(w.index) + "]" + member
+}
+
+// element names an element of a list of the message's.
+func (w *writer) element(list string, i int, member string) string {
+	return w.here(list + "[" + strconv.Itoa(i) + "]" + member)
+}
+
 // part begins a part of that turn's: what is appended to the slice returned becomes w.b.
 func (w *writer) part(t turn) []byte {
 	if w.turn != t {
@@ -82,22 +91,22 @@ func (w *writer) part(t turn) []byte {
 		if t == turnModel {
 			role = `{"role":"model","parts":[`
 		}
-		w.b = append(json.AppendComma(w.b), role...)
+		w.b = raw(next(w.b), role)
 		w.turn = t
 	}
-	return json.AppendComma(w.b)
+	return next(w.b)
 }
 
 func (w *writer) close() {
 	if w.turn != turnNone {
-		w.b = append(w.b, "]}"...)
+		w.b = raw(w.b, "]}")
 		w.turn = turnNone
 	}
 }
 
 // text writes a part of text, a JSON string.
 func (w *writer) text(t turn, text json.Value) {
-	w.b = append(json.AppendMember(append(w.part(t), '{'), "text", text), '}')
+	w.b = char(json.AppendMember(char(w.part(t), '{'), "text", text), '}')
 }
 
 func (w *writer) instruct(m *chat.Message, asUser bool) {
@@ -108,7 +117,7 @@ func (w *writer) instruct(m *chat.Message, asUser bool) {
 		case asUser:
 			w.text(turnUser, p.Text)
 		default:
-			w.system = append(json.AppendMember(append(comma(w.system), '{'), "text", p.Text), '}')
+			w.system = char(json.AppendMember(char(comma(w.system), '{'), "text", p.Text), '}')
 		}
 	}
 }
@@ -116,12 +125,12 @@ func (w *writer) instruct(m *chat.Message, asUser bool) {
 // comma is json.AppendComma for a list that is written without its bracket.
 func comma(b []byte) []byte {
 	if len(b) > 0 {
-		b = append(b, ',')
+		b = char(b, ',')
 	}
 	return b
 }
 
-func (w *writer) user(m *chat.Message, here func() string) error {
+func (w *writer) user(m *chat.Message) error {
 	wrote := false
 	for i := range m.Parts {
 		p := &m.Parts[i]
@@ -131,7 +140,7 @@ func (w *writer) user(m *chat.Message, here func() string) error {
 			}
 			w.text(turnUser, p.Text)
 		} else {
-			b, err := w.media(w.part(turnUser), p, func() string { return here() + ".content[" + strconv.Itoa(i) + "]" })
+			b, err := w.media(w.part(turnUser), p, i)
 			if err != nil {
 				return err
 			}
@@ -149,6 +158,24 @@ type result struct {
 	at  int
 }
 
+func (r *result) before(o *result) bool {
+	return r.ref.order < o.ref.order || r.ref.order == o.ref.order && r.at < o.at
+}
+
+// sortResults is Shell's sort, since package slices makes a module larger.
+func sortResults(all []result) {
+	for gap := len(all) / 2; gap > 0; gap /= 2 {
+		for i := gap; i < len(all); i++ {
+			r := all[i]
+			j := i
+			for ; j >= gap && r.before(&all[j-gap]); j -= gap {
+				all[j] = all[j-gap]
+			}
+			all[j] = r
+		}
+	}
+}
+
 // results writes the results of tools that follow each other, in the order of their calls.
 func (w *writer) results(list []chat.Message, from int) error {
 	all := make([]result, 0, len(list))
@@ -156,12 +183,12 @@ func (w *writer) results(list []chat.Message, from int) error {
 		m := &list[i]
 		ref, ok := w.calls[m.ToolCallID.String()]
 		if !ok {
-			return interlock.BadParam("messages["+strconv.Itoa(from+i)+"].tool_call_id",
-				"is not the id of an earlier tool call, whose function the provider wants to know")
+			w.index = from + i
+			return badParam(w.here(".tool_call_id"), "is not the id of an earlier tool call, whose function the provider wants to know")
 		}
 		all = append(all, result{ref, m, from + i})
 	}
-	slices.SortStableFunc(all, func(a, b result) int { return a.ref.order - b.ref.order })
+	sortResults(all)
 	nested := modern(w.model)
 	for i := range all {
 		if err := w.result(&all[i], nested); err != nil {
@@ -185,12 +212,12 @@ func (w *writer) results(list []chat.Message, from int) error {
 }
 
 func (w *writer) result(r *result, nested bool) error {
-	b := append(w.part(turnResults), `{"functionResponse":{`...)
+	b := raw(w.part(turnResults), `{"functionResponse":{`)
 	if r.ref.own {
 		b = json.AppendMember(b, "id", r.m.ToolCallID)
 	}
 	b = json.AppendMember(b, "name", r.ref.name)
-	b = append(json.AppendKey(b, "response"), '{')
+	b = object(b, "response")
 	texts := 0
 	for i := range r.m.Parts {
 		if r.m.Parts[i].Kind == chat.Text {
@@ -200,29 +227,29 @@ func (w *writer) result(r *result, nested bool) error {
 	if texts > 0 {
 		b = json.AppendKey(b, "result")
 		if texts > 1 {
-			b = append(b, '[')
+			b = char(b, '[')
 		}
 		for i := range r.m.Parts {
 			if p := &r.m.Parts[i]; p.Kind == chat.Text {
 				if texts > 1 {
-					b = json.AppendComma(b)
+					b = next(b)
 				}
-				b = append(b, p.Text...)
+				b = join(b, p.Text)
 			}
 		}
 		if texts > 1 {
-			b = append(b, ']')
+			b = char(b, ']')
 		}
 	}
-	b = append(b, '}')
+	b = char(b, '}')
 	if nested && texts < len(r.m.Parts) {
 		var err error
-		if b, _, err = w.resultMedia(r, append(json.AppendKey(b, "parts"), '[')); err != nil {
+		if b, _, err = w.resultMedia(r, array(b, "parts")); err != nil {
 			return err
 		}
-		b = append(b, ']')
+		b = char(b, ']')
 	}
-	w.b = append(b, "}}"...)
+	w.b = raw(b, "}}")
 	return nil
 }
 
@@ -235,12 +262,11 @@ func (w *writer) resultMedia(r *result, b []byte) ([]byte, bool, error) {
 			continue
 		}
 		if wrote {
-			b = append(b, ',')
+			b = char(b, ',')
 		}
 		var err error
-		b, err = w.media(b, p, func() string {
-			return "messages[" + strconv.Itoa(r.at) + "].content[" + strconv.Itoa(i) + "]"
-		})
+		w.index = r.at
+		b, err = w.media(b, p, i)
 		if err != nil {
 			return nil, false, err
 		}

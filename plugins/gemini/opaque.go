@@ -23,20 +23,20 @@ func item(kind string) []byte {
 
 func reasoningItem(kind string, signature json.Value, size uint64) json.Value {
 	b := json.AppendMember(item(kind), "signature", signature)
-	return append(json.AppendUint(b, "reasoning_bytes", size), '}')
+	return char(json.AppendUint(b, "reasoning_bytes", size), '}')
 }
 
 func textItem(signature json.Value, start, size uint64, calls int) json.Value {
 	b := json.AppendMember(item(typeText), "signature", signature)
 	b = json.AppendUint(b, "text_start", start)
 	b = json.AppendUint(b, "text_bytes", size)
-	return append(json.AppendUint(b, "calls", uint64(calls)), '}')
+	return char(json.AppendUint(b, "calls", uint64(calls)), '}')
 }
 
 func partItem(part json.Value, start uint64, calls int) json.Value {
 	b := json.AppendMember(item(typePart), "part", part)
 	b = json.AppendUint(b, "text_start", start)
-	return append(json.AppendUint(b, "calls", uint64(calls)), '}')
+	return char(json.AppendUint(b, "calls", uint64(calls)), '}')
 }
 
 func callItem(signature, id json.Value, own bool) json.Value {
@@ -44,13 +44,13 @@ func callItem(signature, id json.Value, own bool) json.Value {
 	if own {
 		b = json.AppendBool(b, "own_id", true)
 	}
-	return append(json.AppendMember(b, "signature", signature), '}')
+	return char(json.AppendMember(b, "signature", signature), '}')
 }
 
 // callID makes the ID of a choice's n-th call, a JSON string, for which the provider gave none.
 func callID(c *interlock.Call, choice, n int) json.Value {
 	b := json.AppendEscaped([]byte(`"call_`), c.RequestID)
-	b = strconv.AppendInt(append(b, '_'), int64(choice), 10)
-	b = strconv.AppendInt(append(b, '_'), int64(n), 10)
-	return append(b, '"')
+	b = strconv.AppendInt(char(b, '_'), int64(choice), 10)
+	b = strconv.AppendInt(char(b, '_'), int64(n), 10)
+	return char(b, '"')
 }

@@ -1,7 +1,6 @@
 package gemini
 
 import (
-	interlock "github.com/interlock-gateway/interlock/sdk/go"
 	"github.com/interlock-gateway/interlock/sdk/go/chat"
 	"github.com/interlock-gateway/interlock/sdk/go/json"
 )
@@ -65,21 +64,21 @@ func thinking(s *settings, model string, r *chat.Request) (json.Value, error) {
 	if r.ReasoningEffort != nil {
 		e := effort{}
 		for _, known := range efforts {
-			if r.ReasoningEffort.Is(known.word) {
+			if is(r.ReasoningEffort, known.word) {
 				e = known
 			}
 		}
 		if e.word == "" {
-			return nil, interlock.BadParam("reasoning_effort", "must be none, minimal, low, medium, high or xhigh")
+			return nil, badParam("reasoning_effort", "must be none, minimal, low, medium, high or xhigh")
 		}
 		none := e.level == ""
 		switch st := styleOf(s, model); {
 		case st == styleNone && none:
 			return nil, nil
 		case st == styleNone:
-			return nil, interlock.Unsupported("reasoning_effort", "this model does not reason")
+			return nil, unsupported("reasoning_effort", "this model does not reason")
 		case none && (st == styleLevel || isPro(model)):
-			return nil, interlock.Unsupported("reasoning_effort", "this model cannot be told not to reason")
+			return nil, unsupported("reasoning_effort", "this model cannot be told not to reason")
 		case st == styleLevel:
 			b = json.AppendText(b, "thinkingLevel", level(e.level, model))
 		default:
@@ -95,7 +94,7 @@ func thinking(s *settings, model string, r *chat.Request) (json.Value, error) {
 	if len(b) == 1 {
 		return nil, nil
 	}
-	return append(b, '}'), nil
+	return char(b, '}'), nil
 }
 
 // level is the nearest word that the model knows: its Pro models have no minimal, and the first

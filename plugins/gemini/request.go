@@ -1,6 +1,8 @@
 package gemini
 
 import (
+	"strconv"
+
 	interlock "github.com/interlock-gateway/interlock/sdk/go"
 	"github.com/interlock-gateway/interlock/sdk/go/chat"
 	"github.com/interlock-gateway/interlock/sdk/go/json"
@@ -25,14 +27,14 @@ func request(c *interlock.Call, s *settings, body []byte, out *interlock.Request
 	}
 	out.Path = string(appendPath(nil, s, c.Model, method))
 
-	w := writer{b: append(out.Body, `{"contents":[`...), s: s, model: c.Model}
+	w := writer{b: raw(out.Body, `{"contents":[`), s: s, model: c.Model}
 	if err := w.messages(r.Messages); err != nil {
 		return err
 	}
-	b := append(w.b, ']')
+	b := char(w.b, ']')
 	if len(w.system) > 0 {
-		b = append(append(json.AppendKey(b, "systemInstruction"), `{"parts":[`...), w.system...)
-		b = append(b, "]}"...)
+		b = join(raw(json.AppendKey(b, "systemInstruction"), `{"parts":[`), w.system)
+		b = raw(b, "]}")
 	}
 	if b, err = appendTools(b, s, r, &ext); err != nil {
 		return err
@@ -49,37 +51,37 @@ func request(c *interlock.Call, s *settings, body []byte, out *interlock.Request
 	if b, err = appendTier(b, s, r, out); err != nil {
 		return err
 	}
-	out.Body = append(ext.appendRest(b), '}')
+	out.Body = char(ext.appendRest(b), '}')
 	return nil
 }
+
+// numbers are the members of generationConfig that are numbers of the caller's.
+var numbers = [...]string{"maxOutputTokens", "temperature", "topP", "presencePenalty", "frequencyPenalty", "seed"}
 
 // appendGeneration appends generationConfig, if there is something to say in it. A member that
 // the caller's extension has is the caller's.
 func appendGeneration(b []byte, c *interlock.Call, s *settings, r *chat.Request, ext *extension) ([]byte, error) {
 	before := len(b)
-	b = append(json.AppendKey(b, "generationConfig"), '{')
+	b = object(b, "generationConfig")
 	empty := len(b)
 	set := func(key string, v json.Value) {
 		if ext.generation.Get(key).IsNull() {
 			b = json.AppendMember(b, key, v)
 		}
 	}
-	set("maxOutputTokens", r.MaxTokens)
-	set("temperature", r.Temperature)
-	set("topP", r.TopP)
-	set("presencePenalty", r.PresencePenalty)
-	set("frequencyPenalty", r.FrequencyPenalty)
-	set("seed", r.Seed)
+	values := [...]json.Value{r.MaxTokens, r.Temperature, r.TopP, r.PresencePenalty, r.FrequencyPenalty, r.Seed}
+	for i, v := range values {
+		set(numbers[i], v)
+	}
 	if r.N > 1 {
-		n := json.AppendUint([]byte{'{'}, "n", uint64(r.N))
-		set("candidateCount", n[len(`{"n":`):])
+		set("candidateCount", strconv.AppendInt(nil, int64(r.N), 10))
 	}
 	if len(r.Stop) > 0 {
 		list := []byte{'['}
 		for _, stop := range r.Stop {
-			list = append(json.AppendComma(list), stop...)
+			list = join(next(list), stop)
 		}
-		set("stopSequences", append(list, ']'))
+		set("stopSequences", char(list, ']'))
 	}
 	if r.Format.Kind != chat.TextFormat {
 		set("responseMimeType", json.Value(`"application/json"`))
@@ -103,21 +105,23 @@ func appendGeneration(b []byte, c *interlock.Call, s *settings, r *chat.Request,
 	if len(b) == empty {
 		return b[:before], nil
 	}
-	return append(b, '}'), nil
+	return char(b, '}'), nil
 }
 
 // appendTier asks for a tier of service: the Gemini API reads it in the body, Vertex AI in a
 // header.
 func appendTier(b []byte, s *settings, r *chat.Request, out *interlock.Request) ([]byte, error) {
-	tier := r.ServiceTier
-	switch {
-	case tier == nil, tier.Is("auto"), tier.Is("default"):
-	case !tier.Is("flex") && !tier.Is("priority"):
-		return nil, interlock.Unsupported("service_tier", "this model's provider has auto, default, flex and priority")
-	case s.parent != "":
-		out.Set("x-vertex-ai-llm-shared-request-type", tier.String())
+	tier := r.ServiceTier.String()
+	switch tier {
+	case "", "auto", "default":
+	case "flex", "priority":
+		if s.parent != "" {
+			out.Set("x-vertex-ai-llm-shared-request-type", tier)
+		} else {
+			b = json.AppendText(b, "serviceTier", tier)
+		}
 	default:
-		b = json.AppendMember(b, "serviceTier", tier)
+		return nil, unsupported("service_tier", "this model's provider has auto, default, flex and priority")
 	}
 	return b, nil
 }

@@ -12,12 +12,12 @@ func appendTools(b []byte, s *settings, r *chat.Request, ext *extension) ([]byte
 	if len(r.Tools) == 0 && ext.tools == nil {
 		return b, nil
 	}
-	b = append(json.AppendKey(b, "tools"), '[')
+	b = array(b, "tools")
 	if len(r.Tools) > 0 {
-		b = append(b, `{"functionDeclarations":[`...)
+		b = raw(b, `{"functionDeclarations":[`)
 		for i := range r.Tools {
 			t := &r.Tools[i]
-			b = append(json.AppendComma(b), '{')
+			b = char(next(b), '{')
 			b = json.AppendMember(b, "name", t.Name)
 			b = json.AppendMember(b, "description", t.Description)
 			switch {
@@ -31,44 +31,41 @@ func appendTools(b []byte, s *settings, r *chat.Request, ext *extension) ([]byte
 				}
 				b = json.AppendMember(b, "parameters", schema)
 			}
-			b = append(b, '}')
+			b = char(b, '}')
 		}
-		b = append(b, "]}"...)
+		b = raw(b, "]}")
 	}
 	for t := range ext.tools.Items() {
-		b = append(json.AppendComma(b), t...)
+		b = join(next(b), t)
 	}
-	return append(b, ']'), nil
+	return char(b, ']'), nil
 }
 
 // appendToolConfig appends which of the tools may or must be called.
 func appendToolConfig(b []byte, r *chat.Request, ext *extension) []byte {
-	mode := ""
-	switch r.Choice.Mode {
-	case chat.ToolsAuto:
-		mode = "AUTO"
-	case chat.ToolsNone:
-		mode = "NONE"
-	case chat.ToolsRequired, chat.ToolsNamed:
-		mode = "ANY"
-	}
-	if len(r.Tools) == 0 && (mode == "AUTO" || mode == "NONE") {
+	mode := modes[r.Choice.Mode]
+	if len(r.Tools) == 0 && r.Choice.Mode < chat.ToolsRequired {
 		mode = ""
 	}
-	if mode == "" && ext.toolConfig.Empty() {
+	calling := []byte{'{'}
+	if mode != "" && ext.calling.Get("mode").IsNull() {
+		calling = json.AppendText(calling, "mode", mode)
+		if r.Choice.Mode == chat.ToolsNamed && ext.calling.Get("allowedFunctionNames").IsNull() {
+			calling = char(join(array(calling, "allowedFunctionNames"), r.Choice.Name), ']')
+		}
+	}
+	calling = char(appendMembers(calling, ext.calling, ""), '}')
+	if len(calling) == 2 && ext.toolConfig == nil {
 		return b
 	}
-	b = append(json.AppendKey(b, "toolConfig"), '{')
-	if mode != "" || ext.calling != nil {
-		b = append(json.AppendKey(b, "functionCallingConfig"), '{')
-		if mode != "" && ext.calling.Get("mode").IsNull() {
-			b = json.AppendText(b, "mode", mode)
-			if r.Choice.Mode == chat.ToolsNamed && ext.calling.Get("allowedFunctionNames").IsNull() {
-				b = append(append(json.AppendKey(b, "allowedFunctionNames"), '['), r.Choice.Name...)
-				b = append(b, ']')
-			}
-		}
-		b = append(appendMembers(b, ext.calling, ""), '}')
+	b = object(b, "toolConfig")
+	if len(calling) > 2 {
+		b = json.AppendMember(b, "functionCallingConfig", calling)
 	}
-	return append(appendMembers(b, ext.toolConfig, "functionCallingConfig"), '}')
+	return char(appendMembers(b, ext.toolConfig, "functionCallingConfig"), '}')
+}
+
+// modes are the provider's words. What is named is the only function that may be called.
+var modes = [...]string{
+	chat.ToolsUnset: "", chat.ToolsAuto: "AUTO", chat.ToolsNone: "NONE", chat.ToolsRequired: "ANY", chat.ToolsNamed: "ANY",
 }
