@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strconv"
 	"unicode/utf8"
+	"unsafe"
 )
 
 const hexDigits = "0123456789abcdef"
@@ -17,6 +18,11 @@ func AppendQuote[T []byte | string](dst []byte, text T) []byte {
 
 // AppendEscaped appends what AppendQuote does, without the quotes.
 func AppendEscaped[T []byte | string](dst []byte, text T) []byte {
+	// A slice begins as a string does: so there is one function below, not one for each.
+	return appendEscaped(dst, *(*string)(unsafe.Pointer(&text))) // #nosec G103 -- text outlives the call
+}
+
+func appendEscaped(dst []byte, text string) []byte {
 	from := 0
 	for i := 0; i < len(text); {
 		c := text[i]
@@ -26,7 +32,7 @@ func AppendEscaped[T []byte | string](dst []byte, text T) []byte {
 		}
 		if c >= utf8.RuneSelf {
 			end := min(i+utf8.UTFMax, len(text))
-			r, n := utf8.DecodeRuneInString(string(text[i:end]))
+			r, n := utf8.DecodeRuneInString(text[i:end])
 			if r != utf8.RuneError || n > 1 {
 				i += n
 				continue
