@@ -35,6 +35,16 @@ func Native(name string) (Source, bool) {
 // Names lists the shipped adapters, sorted.
 func Names() []string { return slices.Sorted(maps.Keys(natives)) }
 
+// Built lists the shipped adapters whose modules are in this binary.
+func Built() (list []string) {
+	for _, name := range Names() {
+		if _, err := fs.Stat(built, "built/"+name+".wasm"); err == nil {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
 // Module returns the Wasm module of a shipped adapter. The error says what to do.
 func Module(name string) ([]byte, error) {
 	if _, ok := natives[name]; !ok {

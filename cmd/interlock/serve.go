@@ -16,6 +16,7 @@ import (
 	"github.com/interlock-gateway/interlock/gateway/config"
 	"github.com/interlock-gateway/interlock/gateway/downstream"
 	"github.com/interlock-gateway/interlock/gateway/server"
+	"github.com/interlock-gateway/interlock/plugins"
 )
 
 const configVariable = "INTERLOCK_CONFIG"
@@ -55,7 +56,7 @@ func newServeCommand() *cobra.Command {
 func serve(ctx context.Context, path string, stdout, stderr io.Writer) error {
 	o := server.Options{Path: path, Version: version}
 	if path == "" {
-		start, err := config.FromEnv(os.LookupEnv, catalog.Makers())
+		start, err := config.FromEnv(os.LookupEnv, catalog.Makers(), plugins.Built())
 		var none *config.NoProviderError
 		if errors.As(err, &none) {
 			return &exitError{status: 2, message: none.Error()}

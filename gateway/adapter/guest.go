@@ -179,7 +179,9 @@ func (g *Guest) refusal(err error) error {
 	return &Broken{err}
 }
 
-func (g *Guest) broken(what string) error { return &Broken{errors.New(g.name + ": " + what)} }
+func (g *Guest) broken(what string) error { return brokenBy(g.name, what) }
+
+func brokenBy(name, what string) error { return &Broken{errors.New(name + ": " + what)} }
 
 // Streams implements Adapter.
 func (g *Guest) Streams(c *Call, contentType []byte) bool {

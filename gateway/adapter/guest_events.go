@@ -165,10 +165,7 @@ func (e *guestEvents) take(r *interlock.Reader, s *session) error {
 		if bytes.ContainsAny(name, "\r\n\x00") || bytes.ContainsAny(data, "\r\n") {
 			return e.g.broken("events: an event has a line feed")
 		}
-		if len(name) > 0 {
-			e.out = append(append(append(e.out, "event: "...), name...), '\n')
-		}
-		e.out = append(append(append(e.out, "data: "...), data...), '\n', '\n')
+		e.out = appendEvent(e.out, name, data)
 	}
 	if !r.OK() || flags > 3 || flags == 3 {
 		return e.g.broken("events: the result is not as the ABI has it")
@@ -192,6 +189,14 @@ func (e *guestEvents) take(r *interlock.Reader, s *session) error {
 	}
 	e.ready.Feed(e.out)
 	return nil
+}
+
+// appendEvent appends a server-sent event. Neither part has a line end.
+func appendEvent(dst, name, data []byte) []byte {
+	if len(name) > 0 {
+		dst = append(append(append(dst, "event: "...), name...), '\n')
+	}
+	return append(append(append(dst, "data: "...), data...), '\n', '\n')
 }
 
 var _ Events = (*guestEvents)(nil)

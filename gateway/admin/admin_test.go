@@ -74,7 +74,7 @@ func TestPathsAndMethods(t *testing.T) {
 	st := setUp(t, "")
 	for _, path := range []string{
 		"/", "/admin", "/admin/v1", "/admin/v1/", "/admin/v1/requests/", "/admin/v1/requests/a/b", "/admin/v1/switches/group/",
-		"/admin/v1/switches//x", "/Healthz", "/healthz/", "//healthz", "/admin/v1/breakers/g/c/reset", "/admin/v1/plugins", "/x/../healthz",
+		"/admin/v1/switches//x", "/Healthz", "/healthz/", "//healthz", "/admin/v1/breakers/g/c/reset", "/x/../healthz",
 	} {
 		st.refused(404, notFound, "GET", path, "")
 	}
@@ -327,6 +327,21 @@ func TestPolicy(t *testing.T) {
 	st.refused(400, invalidRequest, "POST", "/admin/v1/policy/evaluate", `{"point":"replay","input":{"failure":3}}`)
 	st.refused(400, invalidRequest, "POST", "/admin/v1/policy/evaluate", `{"point":"replay","inputs":{}}`)
 	st.refused(413, requestTooLarge, "POST", "/admin/v1/policy/evaluate", `{"point":"replay","input":"`+strings.Repeat("x", largeBody)+`"}`)
+}
+
+func TestPlugins(t *testing.T) {
+	st := setUp(t, "")
+	require.Equal(t, []any{}, st.ok("GET", "/admin/v1/plugins", "")["plugins"])
+	st.plugins = []Plugin{
+		{Name: "acme", Source: "file:acme.wasm", SHA256: "ab", Status: "loaded", Kind: "adapter", Version: "1.2.3", ABI: "1.0", Since: st.now, Endpoints: []string{"chat_completions"}},
+		{Name: "gone", Source: "builtin:gone", Status: "disabled", Error: "no such adapter"},
+	}
+	got := st.ok("GET", "/admin/v1/plugins", "")["plugins"].([]any)
+	require.Equal(t, "1.2.3", got[0].(map[string]any)["version"])
+	require.Nil(t, got[0].(map[string]any)["error"])
+	require.Equal(t, "no such adapter", got[1].(map[string]any)["error"])
+	require.Nil(t, got[1].(map[string]any)["loaded_at"])
+	require.Equal(t, []any{}, got[1].(map[string]any)["operations"])
 }
 
 func TestReload(t *testing.T) {

@@ -62,6 +62,7 @@ type stand struct {
 	generation *flow.Generation
 	condition  Condition
 	status     PolicyStatus
+	plugins    []Plugin
 	reload     func(context.Context) (uint64, []config.Problem, error)
 	keysErr    error
 	client     http.Client
@@ -92,6 +93,7 @@ func setUp(t *testing.T, more string) *stand {
 		Reload:       func(ctx context.Context) (uint64, []config.Problem, error) { return st.reload(ctx) },
 		KeysChanged:  st.keysChanged,
 		PolicyStatus: func() PolicyStatus { return st.status },
+		Plugins:      func() []Plugin { return st.plugins },
 		Condition:    func() Condition { return st.condition },
 		Version:      "v-test", Now: func() time.Time { return st.now },
 	})

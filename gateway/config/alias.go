@@ -21,7 +21,7 @@ type Alias struct {
 	// stream: output passes at once; buffered: the whole answer is held, validated, then sent.
 	Release Release `yaml:"release" default:"stream" enum:"stream|buffered"`
 	// Plugins that look at its requests and answers.
-	Guards []Guard `yaml:"guards" soon:"guards"`
+	Guards []Guard `yaml:"guards"`
 }
 
 // Requires is what an alias demands; the zero value demands nothing.

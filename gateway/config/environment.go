@@ -31,6 +31,9 @@ type known struct {
 
 var native = AdapterRef{Kind: AdapterNative, Name: "openai"}
 
+// keyHeaders are those in which a maker wants its key, where that is not a bearer token.
+var keyHeaders = map[string]string{"anthropic": "x-api-key", "gemini": "x-goog-api-key"}
+
 func plugin(name string) AdapterRef { return AdapterRef{Kind: AdapterPlugin, Name: name} }
 
 // variables are in the order in which the first one set serves what no maker claims.
@@ -49,15 +52,18 @@ var variables = []known{
 	{"OPENROUTER_API_KEY", "openrouter", "https://openrouter.ai/api/v1", native},
 }
 
-func (k known) available() bool { return k.adapter == native }
+// available says whether the variable's adapter is native or among the plugins that are there.
+func (k known) available(builtin []string) bool {
+	return k.adapter == native || slices.Contains(builtin, k.adapter.Name)
+}
 
 // unusable says why a variable's value makes no channel; "" where it does, or is not set.
-func (k known) unusable(value string) string {
+func (k known) unusable(value string, builtin []string) string {
 	switch {
 	case value == "":
 		return ""
-	case !k.available():
-		return "this version does not have the adapter " + k.adapter.Name + " yet"
+	case !k.available(builtin):
+		return "this binary does not have the adapter " + k.adapter.Name
 	case !formats["token"].ok(value):
 		return "its value has characters that no API key has"
 	default:
@@ -70,6 +76,9 @@ func (k known) channel(credential Secret) (Provider, Channel) {
 	var p Provider
 	fill(&p)
 	p.Adapter, p.BaseURL = k.adapter, k.baseURL
+	if header := keyHeaders[k.maker]; header != "" {
+		p.Auth = Auth{Kind: AuthHeader, Name: header}
+	}
 	var ch Channel
 	fill(&ch)
 	ch.Name, ch.Provider, ch.Credential = k.maker, k.maker, credential
@@ -77,9 +86,9 @@ func (k known) channel(credential Secret) (Provider, Channel) {
 }
 
 // usable lists the variables from which a start can be made.
-func usable() (list []string) {
+func usable(builtin []string) (list []string) {
 	for _, k := range variables {
-		if k.available() {
+		if k.available(builtin) {
 			list = append(list, k.variable)
 		}
 	}
@@ -105,8 +114,9 @@ func (e *NoProviderError) Error() string {
 // FromEnv makes a configuration from the environment alone: on loopback, a group `default`
 // with a channel for each provider whose variable is set and whose adapter exists, and one
 // generated key. A model of the catalogue goes to its maker's channel, any other to the first.
-// INTERLOCK_ADMIN_TOKEN, if set, is the admin's token. The error is a *NoProviderError.
-func FromEnv(lookup func(name string) (string, bool), catalogue map[string]Catalogued) (*Start, error) {
+// INTERLOCK_ADMIN_TOKEN, if set, is the admin's token. builtin names the plugins that come with
+// the gateway. The error is a *NoProviderError.
+func FromEnv(lookup func(name string) (string, bool), catalogue map[string]Catalogued, builtin []string) (*Start, error) {
 	start := &Start{Key: Secret("ik-" + strings.ToLower(rand.Text()))}
 	c := new(Config)
 	fill(c)
@@ -116,7 +126,7 @@ func FromEnv(lookup func(name string) (string, bool), catalogue map[string]Catal
 	for _, k := range variables {
 		value, _ := lookup(k.variable)
 		value = strings.TrimSpace(value)
-		if why := k.unusable(value); value == "" || why != "" {
+		if why := k.unusable(value, builtin); value == "" || why != "" {
 			if why != "" {
 				start.Warnings = append(start.Warnings, k.variable+" is not used: "+why)
 			}
@@ -124,10 +134,16 @@ func FromEnv(lookup func(name string) (string, bool), catalogue map[string]Catal
 		}
 		p, ch := k.channel(Secret(value))
 		c.Providers[k.maker] = p
+		if p.Adapter.Kind == AdapterPlugin {
+			var use Plugin
+			fill(&use)
+			use.Name, use.Source = p.Adapter.Name, "builtin:"+p.Adapter.Name
+			c.Plugins = append(c.Plugins, use)
+		}
 		channels = append(channels, ch)
 	}
 	if len(channels) == 0 {
-		return nil, &NoProviderError{Variables: usable(), Unusable: start.Warnings}
+		return nil, &NoProviderError{Variables: usable(builtin), Unusable: start.Warnings}
 	}
 	share(channels, catalogue)
 	var g Group

@@ -20,7 +20,7 @@ var someModels = map[string]Catalogued{
 }
 
 func TestStartFromOneVariable(t *testing.T) {
-	s, err := FromEnv(environment(map[string]string{"OPENAI_API_KEY": " sk-" + canary + "\n", "INTERLOCK_ADMIN_TOKEN": "t"}), someModels)
+	s, err := FromEnv(environment(map[string]string{"OPENAI_API_KEY": " sk-" + canary + "\n", "INTERLOCK_ADMIN_TOKEN": "t"}), someModels, nil)
 	require.NoError(t, err)
 	require.Empty(t, s.Warnings)
 	c := s.Config
@@ -46,15 +46,26 @@ func TestStartFromOneVariable(t *testing.T) {
 	require.True(t, formats["key"].ok(s.Key.Reveal()))
 	require.Equal(t, s.Key, c.Keys[0].Key)
 	require.Equal(t, []string{"default"}, c.Keys[0].Groups)
-	other, err := FromEnv(environment(map[string]string{"OPENAI_API_KEY": "sk"}), nil)
+	other, err := FromEnv(environment(map[string]string{"OPENAI_API_KEY": "sk"}), nil, nil)
 	require.NoError(t, err)
 	require.NotEqual(t, s.Key, other.Key)
+}
+
+func TestPluginsOfTheEnvironment(t *testing.T) {
+	s, err := FromEnv(environment(map[string]string{"ANTHROPIC_API_KEY": canary, "OPENAI_API_KEY": "o"}), someModels, []string{"anthropic"})
+	require.NoError(t, err)
+	require.Empty(t, s.Warnings)
+	require.Len(t, s.Config.Plugins, 1)
+	require.Equal(t, "builtin:anthropic", s.Config.Plugins[0].Source)
+	require.Equal(t, Size(64<<20), s.Config.Plugins[0].Limits.Memory)
+	require.Equal(t, "plugin:anthropic", s.Config.Providers["anthropic"].Adapter.String())
+	require.Equal(t, "header:x-api-key", s.Config.Providers["anthropic"].Auth.String())
 }
 
 func TestACataloguedModelGoesToItsMaker(t *testing.T) {
 	s, err := FromEnv(environment(map[string]string{
 		"MISTRAL_API_KEY": "m", "OPENAI_API_KEY": "o", "GROQ_API_KEY": "g", "ANTHROPIC_API_KEY": "a", "DEEPSEEK_API_KEY": "two words",
-	}), someModels)
+	}), someModels, nil)
 	require.NoError(t, err)
 	require.Len(t, s.Warnings, 2)
 	require.Contains(t, s.Warnings[0], "ANTHROPIC_API_KEY is not used")
@@ -75,7 +86,7 @@ func TestACataloguedModelGoesToItsMaker(t *testing.T) {
 }
 
 func TestStartFromNothing(t *testing.T) {
-	_, err := FromEnv(environment(map[string]string{"GEMINI_API_KEY": canary, "XAI_API_KEY": ""}), nil)
+	_, err := FromEnv(environment(map[string]string{"GEMINI_API_KEY": canary, "XAI_API_KEY": ""}), nil, nil)
 	var none *NoProviderError
 	require.True(t, errors.As(err, &none))
 	require.Contains(t, none.Variables, "OPENAI_API_KEY")

@@ -32,7 +32,7 @@ type Key struct {
 	// Facts that reach policies as input.key.labels.
 	Labels map[string]string `yaml:"labels" keys:"name"`
 	// Plugins that look at its requests and answers.
-	Guards []Guard `yaml:"guards" soon:"guards"`
+	Guards []Guard `yaml:"guards"`
 }
 
 // Smart is a strategy over several groups. Not in force yet.

@@ -27,7 +27,7 @@ type PluginLimits struct {
 	CallTimeout time.Duration `yaml:"call_timeout" default:"100ms" min:"1ms" max:"1m"`
 }
 
-// Guard is a plugin that looks at requests and answers. Not in force yet.
+// Guard is a plugin that looks at requests and answers.
 type Guard struct {
 	// The plugin's name.
 	Plugin string `yaml:"plugin" required:"true" is:"name"`

@@ -30,6 +30,9 @@ func (x *Exchange) admit() *openai.Error {
 	if e := x.admitKey(); e != nil {
 		return e
 	}
+	if e := x.guardRequest(); e != nil {
+		return e
+	}
 	x.describe()
 	a, e := x.askAdmission(budget)
 	if e != nil {

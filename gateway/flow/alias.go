@@ -12,6 +12,7 @@ type Alias struct {
 	requested   policy.Model
 	asPolicy    policy.Alias
 	substitutes []substitute
+	guards      []guard
 }
 
 // substitute is one model listed in an alias's place.

@@ -285,7 +285,7 @@ func (x *Exchange) endOfWhole() (event, bool) {
 		x.body = a.answer.AppendBody(x.body[:0], translated, openai.AnswerOptions{
 			Model: a.target.route.Model, Disclosure: x.disclosure(a.cause, a.target), Base64: x.facts.Base64,
 		})
-		return finished, true
+		return finished, x.guardAnswer()
 	}
 	return 0, false
 }
@@ -361,6 +361,9 @@ func (x *Exchange) pass() (event, bool) {
 	if x.committed.output() && len(x.out) < gatherMost && a.call.More() {
 		return 0, false // what has arrived already goes downstream in one write
 	}
+	if !x.guardEvents(false) || len(x.out) == 0 {
+		return 0, false
+	}
 	x.commit()
 	a.permit.Answering(x.g.now())
 	return output, true
@@ -415,10 +418,10 @@ func (x *Exchange) endOfStream() (event, bool) {
 			x.fail(fault{class: failure.SchemaInvalid})
 			return 0, false
 		}
-		return finished, true
+		return finished, x.guardEvents(true)
 	case openai.Empty:
 		if x.committed.output() { // reasoning alone: it is downstream, and End has closed it
-			return finished, true
+			return finished, x.guardEvents(true)
 		}
 		x.fail(fault{class: failure.EmptyCompletion})
 	case openai.Errored:

@@ -31,7 +31,9 @@ type Parts struct {
 	// Adapter and Pool give what a channel of a provider that is served needs. Without an
 	// adapter, as where its plugin could not be loaded, a channel is no candidate for anything.
 	Adapter func(provider string) adapter.Adapter
-	Pool    func(*route.Channel) *upstream.Pool
+	// Guard gives the guard that a plugin is; nil where it could not be loaded, or is none.
+	Guard func(plugin string) *adapter.Guard
+	Pool  func(*route.Channel) *upstream.Pool
 }
 
 // Build makes a generation. Nothing changes for requests before Use.
@@ -55,10 +57,13 @@ func (gw *Gateway) Build(p Parts) (*Generation, error) {
 		if err != nil {
 			return nil, fmt.Errorf("aliases.%s: %w", name, err)
 		}
+		a.guards = guardsOf(p.Config.Aliases[name].Guards, p.Guard)
 		g.aliases[name] = a
 	}
 	for _, k := range p.Keys.All() {
-		g.callers[k] = gw.callerOf(g, k)
+		c := gw.callerOf(g, k)
+		c.guards, c.labelsJSON = guardsOf(k.Guards, p.Guard), labelsJSON(k.Labels)
+		g.callers[k] = c
 	}
 	return g, nil
 }

@@ -31,6 +31,8 @@ func (x *Exchange) verdictOnRequest() (failure.Terminal, *openai.Error) {
 		return failure.CallerLeft, openai.NewError(openai.InternalError, "The caller has left.")
 	case x.committed.output():
 		return failure.Partial, x.partial()
+	case x.guarding.denied != nil:
+		return failure.PolicyStop, x.guarding.denied
 	case x.sig.ending():
 		return failure.PolicyStop, after(openai.NewError(openai.GatewayShutdown, "The gateway is shutting down."), time.Second)
 	case x.m.Made() == 0:
@@ -42,6 +44,9 @@ func (x *Exchange) verdictOnRequest() (failure.Terminal, *openai.Error) {
 
 // partial is the error of an answer that broke after some of it had gone downstream.
 func (x *Exchange) partial() *openai.Error {
+	if e := x.guarding.denied; e != nil {
+		return e
+	}
 	msg := "The upstream connection was lost before the answer was complete."
 	switch {
 	case x.sig.ending():

@@ -67,7 +67,8 @@ type Exchange struct {
 	routes   []*route.Route     // space for plan
 	detailed policy.Detail      // space for detail
 	started  recovery.Candidate // the one that an attempt begins with
-	failure  *openai.Error      // how the request ends
+	guarding guarding
+	failure  *openai.Error // how the request ends
 
 	// why it could not go on
 	changed                                  <-chan struct{} // closed when a switch changes after the latest refresh
@@ -160,6 +161,7 @@ func (x *Exchange) reset() {
 	x.callersClock, x.committed, x.heartbeat = false, nothingCommitted, time.Time{}
 	x.reply = Reply{Header: x.reply.Header[:0]}
 	x.spent, x.passed, x.due, x.done, x.settled, x.terminal = 0, 0, false, false, false, failure.Running
+	x.guarding.reset(keep)
 	x.out, x.body, x.disclosed = emptied(x.out, keep), emptied(x.body, keep), x.disclosed[:0]
 	x.at.empty(keep)
 }

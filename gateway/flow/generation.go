@@ -104,6 +104,9 @@ type Caller struct {
 	groups []*route.Group
 	labels policy.Object
 	rpm    *limit.Window
+	guards []guard
+	// labelsJSON is for guards.
+	labelsJSON []byte
 }
 
 // Link is what an attempt needs of a channel beyond what route knows.

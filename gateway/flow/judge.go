@@ -130,6 +130,7 @@ func (x *Exchange) fail(f fault) {
 	x.closeAttempt(now, &f, &verdict)
 	if !x.committed.output() {
 		x.forgetStream()
+		x.guarding.states = x.guarding.states[:0]
 	}
 	x.afterFailure(now, &f)
 }
@@ -142,6 +143,12 @@ func (x *Exchange) forgetStream() { x.at.stream.Reset(x.facts.Endpoint, openai.S
 func (x *Exchange) classify(now time.Time, f *fault, l *lastFailure) policy.Failure {
 	if x.sig.over() {
 		return policy.Failure{Class: failure.Cancelled, Reason: "cancelled"}
+	}
+	if f.class == failure.GatewayDenied { // a guard's word: nobody upstream failed
+		if l.phase == failure.AfterOutput {
+			return policy.Failure{Class: failure.PartialStream, Health: policy.HealthIgnore, Reason: "guard_refused"}
+		}
+		return policy.Failure{Class: failure.GatewayDenied, Health: policy.HealthIgnore, Reason: "guard_refused"}
 	}
 	in := policy.FailureInput{
 		Failure: policy.FailureFacts{

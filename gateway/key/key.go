@@ -21,6 +21,7 @@ type Key struct {
 	Budgets []string // others that the caller may name
 	RPM     int      // 0 = no limit
 	Labels  map[string]string
+	Guards  []config.Guard
 
 	models []config.Glob
 	digest [sha256.Size]byte
@@ -45,7 +46,7 @@ func (k *Key) MayName(budget string) bool {
 func configured(c *config.Key) *Key {
 	k := &Key{
 		Name: c.Name, Groups: c.OrderedGroups(), Budget: c.Budget, Budgets: c.Budgets,
-		RPM: c.RPM, Labels: c.Labels, models: c.Models, digest: c.Digest(),
+		RPM: c.RPM, Labels: c.Labels, Guards: c.Guards, models: c.Models, digest: c.Digest(),
 	}
 	k.complete()
 	return k

@@ -67,6 +67,7 @@ func (s *Server) build(ctx context.Context, cfg *config.Config, cat *catalog.Cat
 	g, err := s.gateway.Build(flow.Parts{
 		Number: s.number + 1, Config: cfg, Catalog: cat, Policy: rev, Table: table, Keys: keys,
 		Adapter: func(name string) adapter.Adapter { return adapters[name] }, Pool: pools.pool,
+		Guard:        guests.guard,
 		DecisionLogs: decisions,
 	})
 	if err != nil {

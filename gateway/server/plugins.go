@@ -274,6 +274,15 @@ func (s *pluginSet) adapters(cfg *config.Config) (map[string]adapter.Adapter, er
 	return all, nil
 }
 
+// guard makes the guard of a plugin; nil where it could not be loaded.
+func (s *pluginSet) guard(name string) *adapter.Guard {
+	p := s.byName[name]
+	if p == nil || p.loaded == nil || p.loaded.Manifest().Kind != wasm.KindGuard {
+		return nil
+	}
+	return adapter.NewGuard(name, p.loaded, p.loaded.Manifest())
+}
+
 // nativeAdapter makes the adapter of a shipped plugin's native build.
 func nativeAdapter(ref config.AdapterRef, maxEvent int) (adapter.Adapter, error) {
 	src, ok := plugins.Native(ref.Name)
