@@ -21,7 +21,7 @@ const Version = 1
 const Slice = 20_000
 
 // Stretch is how many instructions a guest executes at most between two charges.
-const Stretch = 32
+const Stretch = 64
 
 // StackWords is how deep calls may be nested, in words of 8 bytes by an estimate of each
 // function's frame: some 180,000 calls of the smallest function, or 20,000 to 50,000 of what
