@@ -37,7 +37,19 @@ type Guest struct {
 	guarded EventsVerdict
 	frames  []Frame
 	header  []Field // of the answer handed in
-	body    []byte  // of the result of response
+
+	// What results are appended to. It stays the Guest's own: a plugin may return memory of its
+	// own, or of its input, instead.
+	headerRoom          []Field
+	stateRoom, bodyRoom []byte
+}
+
+// room returns what the next result is appended to: more of it where this one did not fit.
+func room[T any](have, result []T) []T {
+	if cap(have) < len(result) {
+		return make([]T, 0, len(result)+len(result)/4)
+	}
+	return have[:0]
 }
 
 // NewGuest returns a Guest that is not configured yet. manifest is what describe answers.
@@ -153,9 +165,12 @@ func (g *Guest) runRequest(r *Reader, w *Writer) error {
 	q := &g.request
 	*q = Request{
 		Method: "POST", ContentType: "application/json",
-		Header: q.Header[:0], State: q.State[:0], Body: q.Body[:0],
+		Header: g.headerRoom, State: g.stateRoom[:0], Body: g.bodyRoom[:0],
 	}
-	if err := g.plugin.Request(&g.call, body, q); err != nil {
+	err := g.plugin.Request(&g.call, body, q)
+	g.headerRoom = room(g.headerRoom, q.Header)
+	g.stateRoom, g.bodyRoom = room(g.stateRoom, q.State), room(g.bodyRoom, q.Body)
+	if err != nil {
 		return err
 	}
 	w.U32(0) // kind
@@ -193,10 +208,8 @@ func (g *Guest) runResponse(r *Reader, w *Writer) error {
 	if g.plugin.Response == nil {
 		return errUnsupported
 	}
-	body, err := g.plugin.Response(&g.call, &g.answer, g.body[:0])
-	if body != nil {
-		g.body = body
-	}
+	body, err := g.plugin.Response(&g.call, &g.answer, g.bodyRoom[:0])
+	g.bodyRoom = room(g.bodyRoom, body)
 	if err != nil {
 		f, ok := err.(*Failure)
 		if !ok {
@@ -222,6 +235,12 @@ func (g *Guest) readFrames(r *Reader) (ended bool) {
 	return ended
 }
 
+// copyOfState is the state handed in, to be replaced.
+func (g *Guest) copyOfState() []byte {
+	g.stateRoom = room(g.stateRoom, g.call.State)
+	return append(g.stateRoom, g.call.State...)
+}
+
 func (g *Guest) runEvents(r *Reader, w *Writer) error {
 	g.call.State = r.Bytes()
 	ended := g.readFrames(r)
@@ -234,8 +253,10 @@ func (g *Guest) runEvents(r *Reader, w *Writer) error {
 	e := &g.events
 	e.reset()
 	e.Done, e.failed, e.failure = false, false, Failure{}
-	e.State = append(e.State[:0], g.call.State...)
-	if err := g.plugin.Events(&g.call, g.frames, ended, e); err != nil {
+	e.State = g.copyOfState()
+	err := g.plugin.Events(&g.call, g.frames, ended, e)
+	g.stateRoom = room(g.stateRoom, e.State)
+	if err != nil {
 		f, ok := failureOf(err)
 		if !ok {
 			return err
@@ -304,8 +325,10 @@ func (g *Guest) runGuard(guard func(*Call, *Subject, []byte, *Verdict) error, r 
 		return errUnsupported
 	}
 	v := &g.verdict
-	*v = Verdict{Body: v.Body[:0]}
-	if err := guard(&g.call, &g.subject, body, v); err != nil {
+	*v = Verdict{Body: g.bodyRoom[:0]}
+	err := guard(&g.call, &g.subject, body, v)
+	g.bodyRoom = room(g.bodyRoom, v.Body)
+	if err != nil {
 		return err
 	}
 	w.U32(uint32(v.Action))
@@ -328,8 +351,10 @@ func (g *Guest) runGuardEvents(r *Reader, w *Writer) error {
 	v := &g.guarded
 	v.reset()
 	v.Action, v.Reason, v.Message = Pass, "", ""
-	v.State = append(v.State[:0], g.call.State...)
-	if err := g.plugin.GuardEvents(&g.call, &g.subject, g.frames, ended, v); err != nil {
+	v.State = g.copyOfState()
+	err := g.plugin.GuardEvents(&g.call, &g.subject, g.frames, ended, v)
+	g.stateRoom = room(g.stateRoom, v.State)
+	if err != nil {
 		return err
 	}
 	w.U32(uint32(v.Action))

@@ -177,6 +177,53 @@ func TestNoCallSeesTheOneBefore(t *testing.T) {
 	require.Equal(t, make([]byte, 16), passed)
 }
 
+// A plugin may return its input, or what is its own, as it is: neither is written to later.
+func TestReturnedMemoryIsLeftAlone(t *testing.T) {
+	own := []byte("own memory")
+	header := []interlock.Field{{Name: "a", Value: "b"}, {Name: "c", Value: "d"}}
+	asIs := true
+	g := guest(t, interlock.Plugin{
+		Request: func(_ *interlock.Call, body []byte, out *interlock.Request) error {
+			if asIs {
+				out.Body, out.State, out.Header = body, own, header[:1]
+				return nil
+			}
+			out.Set("x", "y")
+			out.State, out.Body = append(out.State, "state"...), append(out.Body, "body"...)
+			return nil
+		},
+		Response: func(_ *interlock.Call, in *interlock.Answer, dst []byte) ([]byte, error) {
+			if asIs {
+				return in.Body, nil
+			}
+			return append(dst, "answer"...), nil
+		},
+		Events: func(c *interlock.Call, _ []interlock.Frame, _ bool, out *interlock.Events) error {
+			if asIs {
+				out.State = c.State
+				return nil
+			}
+			out.State = append(out.State[:0], "another"...)
+			return nil
+		},
+	})
+	inputs := map[uint32][]byte{
+		interlock.OpRequest: input("the caller's body"), interlock.OpResponse: input("", 200, 0, "the provider's answer"),
+		interlock.OpEvents: input("the state before", 0, 0),
+	}
+	for op, in := range inputs {
+		before := string(in)
+		for _, asIs = range []bool{true, false, true} {
+			out, failed := g.Call(op, in, nil)
+			require.False(t, failed)
+			require.Equal(t, asIs, strings.Contains(string(out), "the "), "%q", out)
+			require.Equal(t, before, string(in))
+		}
+	}
+	require.Equal(t, "own memory", string(own))
+	require.Equal(t, []interlock.Field{{Name: "a", Value: "b"}, {Name: "c", Value: "d"}}, header)
+}
+
 // Every input of the vectors, cut at every byte, is answered: with an error or with a result.
 func TestInputCutShort(t *testing.T) {
 	all, err := vectors.All()
