@@ -47,7 +47,8 @@ func readExtension(v json.Value) (ext extension, err error) {
 		case "thinking":
 			ext.thinks = true
 			ext.budget, _ = v.Get("budget_tokens").Uint()
-		case "model", "messages", "stream":
+		case "model", "messages", "stream", "max_tokens":
+			// What the gateway routes and accounts by is said in one place.
 			return ext, interlock.Unsupported(name+"."+string(key), "is made of the request itself")
 		}
 	}

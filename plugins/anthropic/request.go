@@ -77,8 +77,8 @@ func appendSampling(b []byte, r *chat.Request, ext *extension, t *thought) []byt
 		}
 	}
 	if r.MaxTokens != nil {
-		set("max_tokens", r.MaxTokens)
-	} else if !ext.has("max_tokens") {
+		b = json.AppendMember(b, "max_tokens", r.MaxTokens)
+	} else {
 		b = json.AppendUint(b, "max_tokens", t.limit)
 	}
 	set("temperature", r.Temperature)

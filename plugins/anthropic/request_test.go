@@ -65,6 +65,7 @@ func TestWhatTheProviderLacksIsRefused(t *testing.T) {
 		hi + `,"temperature":1.5}`:               "temperature",
 		hi + `,"stop":["ok"," \n"]}`:             "stop",
 		hi + `,"anthropic":{"model":"m"}}`:       "anthropic.model",
+		hi + `,"anthropic":{"max_tokens":9}}`:    "anthropic.max_tokens",
 		hi + `,"anthropic":{"messages":[]}}`:     "anthropic.messages",
 		hi + `,"anthropic":{"stream":true}}`:     "anthropic.stream",
 		hi + `,"reasoning_effort":"low","tool_choice":"required"` + tools + `}`:                                     "reasoning_effort",
