@@ -240,10 +240,7 @@ func (a *answer) part(o *chat.Out, k *candidate, index int, part json.Value) err
 	case call != nil:
 		return a.function(o, k, index, call, signature)
 	case foreign:
-		const most = 16 << 10 // a state has to hold it
-		if len(part) <= most {
-			o.Opaque(index, partItem(part, k.text, calls(o, index)))
-		}
+		o.Opaque(index, partItem(part, k.text, calls(o, index)))
 	case thought:
 		size := uint64(text.DecodedLen())
 		o.Reasoning(index, text)
