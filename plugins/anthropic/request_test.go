@@ -228,3 +228,34 @@ func FuzzRequest(f *testing.F) {
 		}
 	})
 }
+
+func TestTextFiles(t *testing.T) {
+	for file, want := range map[string]string{
+		`"filename":"a.json","file_data":"e30="`:                       "{}",
+		`"filename":"a.csv","file_data":"YSxi"`:                        "a,b",
+		`"file_data":"data:text/x-log;charset=utf-8;base64,YQ"`:        "a",
+		`"filename":"a.md","file_data":"YWI"`:                          "ab",
+		`"filename":"a.txt","file_data":"8J+Y\ngA=="`:                  "😀",
+		`"filename":"a.txt","file_data":"8J-YgA=="`:                    "😀",
+		`"filename":"a.txt","file_data":"data:text/plain;base64,w78_"`: "ÿ?",
+	} {
+		got := body(t, "{}", "m", `{"messages":[{"role":"user","content":[{"type":"file","file":{`+file+`}}]}]}`)
+		block := list(list(got["messages"])[0]["content"])[0]
+		require.Equal(t, object{"type": "text", "media_type": "text/plain", "data": want}, block["source"], file)
+	}
+	for _, data := range []string{"A", "AAAAA", "a b=", "=", ""} {
+		_, e := newGuest(t, "{}").request(`{"messages":[{"role":"user","content":[{"type":"file","file":{"filename":"a.txt","file_data":"` + data + `"}}]}]}`)
+		require.NotNil(t, e, data)
+	}
+}
+
+func TestThinkingWithoutItsText(t *testing.T) {
+	// The text was changed on the way: what is signed cannot go back, and nothing else is lost.
+	got := body(t, "{}", "claude-sonnet-4-5", `{"messages":[{"role":"assistant","content":"é","reasoning_content":"short","provider_data":[
+		{"provider":"anthropic","type":"thinking","reasoning_bytes":9,"signature":"a"},
+		{"provider":"anthropic","type":"redacted_thinking","text_bytes":1,"calls":7,"data":"b"},
+		{"provider":"anthropic","type":"never_heard_of"}]}]}`)
+	require.Equal(t, []any{
+		object{"type": "redacted_thinking", "data": "b"}, object{"type": "text", "text": "é"},
+	}, list(got["messages"])[0]["content"])
+}
