@@ -39,7 +39,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetErr(stderr)
 	root.AddCommand(
 		newServeCommand(), newCheckCommand(), newConfigCommand(), newDemoCommand(),
-		newLedgerCommand(), newKeyCommand(), newSwitchCommand(),
+		newLedgerCommand(), newKeyCommand(), newSwitchCommand(), newPluginCommand(),
 	)
 	for _, c := range root.Commands() {
 		if c.HasSubCommands() && !c.Runnable() { // else a misspelt one would be help, and success

@@ -20,6 +20,10 @@ func ReadManifest(module []byte) (*Manifest, error) {
 	return ParseManifest(text)
 }
 
+// ManifestText returns the manifest that a module carries, as it is written there and unchecked;
+// nil where there is none.
+func ManifestText(module []byte) ([]byte, error) { return manifestText(module) }
+
 // WriteManifest returns the module with the manifest in it, in place of one that it had. text is
 // the manifest's JSON.
 func WriteManifest(module, text []byte) ([]byte, error) {
