@@ -41,9 +41,19 @@ type Subject struct {
 // GuardState is what a guard keeps over the events of one stream. The zero value is a beginning.
 type GuardState []byte
 
+// Action is what a guard wants.
+type Action = interlock.Action
+
+// The actions.
+const (
+	Pass   = interlock.Pass
+	Use    = interlock.Use // what it returned goes on instead
+	Refuse = interlock.Refuse
+)
+
 // Verdict is what a guard decided.
 type Verdict struct {
-	Action  interlock.Action
+	Action  Action
 	Reason  string // with Refuse: a code
 	Message string // with Refuse: for the caller
 }
@@ -54,12 +64,12 @@ const maxGuardMessage = 1 << 10
 
 // verdict reads a verdict; false where it is not as the ABI has it.
 func readVerdict(r *interlock.Reader) (v Verdict, ok bool) {
-	v = Verdict{Action: interlock.Action(r.U32())}
+	v = Verdict{Action: Action(r.U32())}
 	reason, message := r.Bytes(), r.Bytes()
-	if !r.OK() || v.Action > interlock.Refuse {
+	if !r.OK() || v.Action > Refuse {
 		return v, false
 	}
-	if v.Action == interlock.Refuse {
+	if v.Action == Refuse {
 		if !reasonForm.Match(reason) {
 			return v, false
 		}
@@ -110,7 +120,7 @@ func (g *Guard) whole(dst []byte, c *Call, op wasm.Op, s *Subject, body []byte) 
 	if !ok {
 		return Verdict{}, dst, g.broken(op.String() + ": the result is not as the ABI has it")
 	}
-	if v.Action == interlock.Use {
+	if v.Action == Use {
 		out := r.Bytes()
 		if !r.OK() || !jsonx.Valid(out) {
 			return Verdict{}, dst, g.broken(op.String() + ": the body returned is not JSON")
@@ -170,9 +180,9 @@ func (g *Guard) Events(dst []byte, c *Call, s *Subject, state *GuardState, ended
 	}
 	*state = append((*state)[:0], kept...)
 	switch v.Action {
-	case interlock.Pass:
+	case Pass:
 		return v, append(dst, released...), nil
-	case interlock.Refuse:
+	case Refuse:
 		return v, dst, nil
 	}
 	start := len(dst)

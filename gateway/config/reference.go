@@ -54,7 +54,7 @@ type Auth struct {
 // AuthKind is a way to present a credential.
 type AuthKind string
 
-// The ways. AuthAWS, AuthGCP and AuthAzure are not in force yet.
+// The ways. AuthGCP and AuthAzure are not in force yet.
 const (
 	AuthBearer AuthKind = "bearer"
 	AuthHeader AuthKind = "header"
@@ -78,7 +78,7 @@ func (a Auth) String() string {
 }
 
 // Soon says whether this way of signing is still to be built.
-func (a Auth) Soon() bool { return a.Kind == AuthAWS || a.Kind == AuthGCP || a.Kind == AuthAzure }
+func (a Auth) Soon() bool { return a.Kind == AuthGCP || a.Kind == AuthAzure }
 
 func (a *Auth) parse(text string) error {
 	if !authForm.MatchString(text) {

@@ -1,8 +1,10 @@
 package flow
 
 import (
+	"crypto/sha256"
 	"errors"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/interlock-gateway/interlock/gateway/adapter"
@@ -10,6 +12,7 @@ import (
 	"github.com/interlock-gateway/interlock/gateway/openai"
 	"github.com/interlock-gateway/interlock/gateway/route"
 	"github.com/interlock-gateway/interlock/gateway/route/limit"
+	"github.com/interlock-gateway/interlock/gateway/sigv4"
 	"github.com/interlock-gateway/interlock/gateway/upstream"
 )
 
@@ -100,6 +103,9 @@ func (x *Exchange) launch() {
 	}
 	a.up = shaped.Body
 	a.head = x.upstreamHeaders(a.head[:0], t.link, &shaped)
+	if t.link.signer != nil {
+		a.head = sign(a.head, t.link, &shaped, x.g.now())
+	}
 	a.request = upstream.Request{
 		Method: shaped.Method, Path: shaped.Path, Header: a.head, Body: shaped.Body, MaxBody: maxAnswer,
 	}
@@ -432,6 +438,23 @@ func (x *Exchange) endOfStream() (event, bool) {
 		x.failCut()
 	}
 	return 0, false
+}
+
+// sign appends the signature to the head of a request that is ready to go.
+func sign(head []upstream.Field, l *Link, s *adapter.Shaped, now time.Time) []upstream.Field {
+	r := sigv4.Request{Method: s.Method, Body: sha256.Sum256(s.Body), Time: now}
+	if r.Method == "" {
+		r.Method = "POST"
+	}
+	r.Host, r.Path = l.pool.Addressed(s.Path)
+	var signed [8]upstream.Field
+	covered := signed[:0]
+	for _, f := range head {
+		if name := strings.ToLower(f.Name); name == "content-type" || strings.HasPrefix(name, "x-amz-") {
+			covered = append(covered, f)
+		}
+	}
+	return sigv4.Sign(head, l.signer, &r, covered)
 }
 
 // upstreamHeaders builds the head for the provider anew, from an allow-list.

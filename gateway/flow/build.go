@@ -14,6 +14,7 @@ import (
 	"github.com/interlock-gateway/interlock/gateway/recovery"
 	"github.com/interlock-gateway/interlock/gateway/route"
 	"github.com/interlock-gateway/interlock/gateway/route/limit"
+	"github.com/interlock-gateway/interlock/gateway/sigv4"
 	"github.com/interlock-gateway/interlock/gateway/telemetry"
 	"github.com/interlock-gateway/interlock/gateway/upstream"
 )
@@ -50,7 +51,9 @@ func (gw *Gateway) Build(p Parts) (*Generation, error) {
 	for name, b := range p.Config.Budgets {
 		g.budgets[name] = budgetOf(name, &b)
 	}
-	g.addLinks(&p)
+	if err := g.addLinks(&p); err != nil {
+		return nil, err
+	}
 	g.addOffers()
 	for name := range p.Config.Aliases {
 		a, err := g.aliasOf(p.Catalog.Contract(name))
@@ -77,7 +80,7 @@ func budgetOf(name string, b *config.Budget) *Budget {
 	}
 }
 
-func (g *Generation) addLinks(p *Parts) {
+func (g *Generation) addLinks(p *Parts) error {
 	for _, group := range p.Table.Groups() {
 		for i, ch := range group.Channels {
 			provider := p.Config.Providers[ch.Provider]
@@ -102,9 +105,23 @@ func (g *Generation) addLinks(p *Parts) {
 			for _, h := range provider.PassHeaders {
 				l.pass = append(l.pass, strings.ToLower(h))
 			}
+			if provider.Auth.Kind == config.AuthAWS {
+				host, _ := l.pool.Addressed("/")
+				var err error
+				if l.signer, err = sigv4.For(host, ch.Region, credential); err != nil {
+					return fmt.Errorf("groups.%s.channels.%s: %w", group.Name, ch.Name, err)
+				}
+				access, rest, _ := strings.Cut(credential, ":")
+				secret, token, _ := strings.Cut(rest, ":")
+				l.secrets = append(l.secrets, access, secret)
+				if token != "" {
+					l.secrets = append(l.secrets, token)
+				}
+			}
 			g.links[ch] = l
 		}
 	}
+	return nil
 }
 
 // carriedBy is what an adapter that names these capabilities can translate; nil where it names

@@ -17,6 +17,7 @@ import (
 	"github.com/interlock-gateway/interlock/gateway/recovery"
 	"github.com/interlock-gateway/interlock/gateway/route"
 	"github.com/interlock-gateway/interlock/gateway/route/limit"
+	"github.com/interlock-gateway/interlock/gateway/sigv4"
 	"github.com/interlock-gateway/interlock/gateway/telemetry"
 	"github.com/interlock-gateway/interlock/gateway/upstream"
 )
@@ -121,8 +122,9 @@ type Link struct {
 	region    string //
 	label     string // group/channel
 	asPolicy  policy.Channel
-	amplifies int    // calls that the provider's own gateway may make of one
-	carries   *offer // what the adapter can translate; nil = everything
+	amplifies int           // calls that the provider's own gateway may make of one
+	signer    *sigv4.Signer // nil = the credential is among headers, or in the query
+	carries   *offer        // what the adapter can translate; nil = everything
 }
 
 // sets says whether the operator's own headers have one of that name.

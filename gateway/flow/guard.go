@@ -11,7 +11,6 @@ import (
 	"github.com/interlock-gateway/interlock/gateway/failure"
 	"github.com/interlock-gateway/interlock/gateway/ledger"
 	"github.com/interlock-gateway/interlock/gateway/openai"
-	interlock "github.com/interlock-gateway/interlock/sdk/go"
 )
 
 // guard is a guard as a key or an alias names it.
@@ -109,14 +108,14 @@ func (x *Exchange) askGuard(g *guard, point config.GuardPoint, decide func(*adap
 	case err != nil:
 		action = "failed_closed"
 		denied = openai.NewError(openai.PolicyUnavailable, "A guard cannot decide about this request now.")
-	case v.Action == interlock.Refuse:
+	case v.Action == adapter.Refuse:
 		action = "refuse"
 		message := v.Message
 		if message == "" {
 			message = "A guard does not allow this."
 		}
 		denied = openai.NewError(openai.PolicyDenied, message)
-	case v.Action == interlock.Use:
+	case v.Action == adapter.Use:
 		action, use = "rewrite", true
 	}
 	if err != nil {

@@ -1,6 +1,10 @@
 package sigv4
 
-import "strings"
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
 
 // Scope reads from an endpoint's host which service and region a request to it is signed for:
 // bedrock-runtime.us-east-1.amazonaws.com is bedrock in us-east-1. ok is false for a host that
@@ -42,4 +46,26 @@ func isRegion(label string) bool {
 		}
 	}
 	return true
+}
+
+// proxied is the service that is signed for where the host does not tell, as with a proxy's.
+const proxied = "bedrock"
+
+// For makes the Signer of an endpoint. The region is the host's, else the one given. credential is
+// as ParseCredential reads it. The error says what is missing, and quotes nothing.
+func For(host, region, credential string) (*Signer, error) {
+	c, err := ParseCredential(credential)
+	if err != nil {
+		return nil, fmt.Errorf("credential: %w", err)
+	}
+	service, known, ok := Scope(host)
+	switch {
+	case ok:
+		region = known
+	case region == "":
+		return nil, errors.New("region: is required where the host does not name it")
+	default:
+		service = proxied
+	}
+	return New(c, region, service)
 }

@@ -83,6 +83,17 @@ func orDuration(d, or time.Duration) time.Duration {
 	return d
 }
 
+// Addressed returns what a signature needs of the target: the Host header, and the path as the
+// request line has it, base path and query included.
+func (p *Pool) Addressed(path string) (host, line string) {
+	t := &p.target
+	line = t.BasePath + path
+	if t.Query != "" {
+		line += string(joint(path)) + t.Query
+	}
+	return t.authority, line
+}
+
 // Retire closes the unused connections, and every other one when it comes back. Calls can
 // still be started: requests of an old generation end on it.
 func (p *Pool) Retire() { p.end(false) }
