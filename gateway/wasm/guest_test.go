@@ -132,7 +132,6 @@ func (g guest) module() []byte {
 	do := func(n int32, code ...any) {
 		call = Code(call, I32Const(inputAt), 0x2d, 0, 0, I32Const(n), 0x46, If(code...))
 	}
-	// copies keeps inside the first pages.
 	do(loops, Loop(Br(0)))
 	do(recurses, I32Const(0), Call(deep), Drop)
 	do(branches, I32Const(40), Call(twice))
