@@ -26,8 +26,10 @@ var binaryDir string
 
 func TestMain(m *testing.M) {
 	status := m.Run()
-	if binaryDir != "" {
-		_ = os.RemoveAll(binaryDir) // what stays is in the system's folder for such things
+	for _, dir := range []string{binaryDir, modulesDir} {
+		if dir != "" {
+			_ = os.RemoveAll(dir) // what stays is in the system's folder for such things
+		}
 	}
 	os.Exit(status)
 }

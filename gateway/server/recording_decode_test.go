@@ -19,7 +19,7 @@ type heard struct {
 	streamed                string // the text of a responses stream's deltas
 }
 
-type heardCall struct{ name, arguments string }
+type heardCall struct{ id, name, arguments string }
 
 func object(v any) map[string]any { m, _ := v.(map[string]any); return m }
 func list(v any) []any            { l, _ := v.([]any); return l }
@@ -68,7 +68,7 @@ func (h *heard) hearMessage(m map[string]any) {
 	}
 	for _, c := range list(m["tool_calls"]) {
 		f := object(object(c)["function"])
-		h.calls = append(h.calls, heardCall{text(f["name"]), text(f["arguments"])})
+		h.calls = append(h.calls, heardCall{text(object(c)["id"]), text(f["name"]), text(f["arguments"])})
 	}
 }
 
@@ -91,7 +91,7 @@ func (h *heard) hearResponse(v map[string]any) {
 				h.reasoning += text(object(s)["text"])
 			}
 		case "function_call":
-			h.calls = append(h.calls, heardCall{text(item["name"]), text(item["arguments"])})
+			h.calls = append(h.calls, heardCall{text(item["call_id"]), text(item["name"]), text(item["arguments"])})
 		}
 	}
 	switch text(v["status"]) {
@@ -184,6 +184,7 @@ func (h *heard) hearChunk(v map[string]any) error {
 				h.calls = append(h.calls, heardCall{})
 			}
 			f := object(call["function"])
+			h.calls[int(i)].id += text(call["id"])
 			h.calls[int(i)].name += text(f["name"])
 			h.calls[int(i)].arguments += text(f["arguments"])
 		}

@@ -36,6 +36,7 @@ const cutsPerRecording = 3
 
 type recording struct {
 	provider, name, endpoint, model string
+	adapter                         string // as the configuration has it; "plugin:NAME" translates
 	stream                          bool
 	status                          int
 	header                          map[string]any
@@ -95,7 +96,7 @@ func loadRecording(t *testing.T, provider, dir string) *recording {
 		Stream   bool
 	}
 	require.True(t, read("meta.json", &meta))
-	r := &recording{provider: provider, name: provider + "/" + filepath.Base(dir), endpoint: meta.Endpoint, stream: meta.Stream, model: "recorded-model"}
+	r := &recording{provider: provider, name: provider + "/" + filepath.Base(dir), endpoint: meta.Endpoint, stream: meta.Stream, model: "recorded-model", adapter: "openai"}
 	require.True(t, read("response.status", &r.status))
 	read("response.headers.json", &r.header)
 	if e := (recordedExpectation{}); read("expect.json", &e) {
@@ -143,6 +144,9 @@ func (r *recording) as(t *testing.T, model string, askUsage bool) string {
 	require.NoError(t, err)
 	return string(b)
 }
+
+// translated says whether the provider speaks a format of its own.
+func (r *recording) translated() bool { return strings.HasPrefix(r.adapter, "plugin:") }
 
 func (r *recording) asksUsage() bool {
 	var o struct {
@@ -193,7 +197,7 @@ func (p *replayer) serve(c net.Conn) {
 		}
 		r := p.recordings[i]
 		var asked struct{ Model string }
-		if err := json.Unmarshal(body, &asked); err != nil || asked.Model != r.model {
+		if err := json.Unmarshal(body, &asked); err != nil || asked.Model != r.model && !strings.Contains(req.URL.Path, "/"+r.model) {
 			_, _ = fmt.Fprintf(c, "HTTP/1.1 418 Wrong model\r\nContent-Length: 0\r\n\r\n")
 			return
 		}
@@ -266,6 +270,12 @@ func TestRecordingsThroughBinary(t *testing.T) {
 			all = append(all, loadRecording(t, p, filepath.Dir(f)))
 		}
 	}
+	playRecordings(t, speakers, all)
+}
+
+// playRecordings starts the gateway before a provider that replays, and asks for each recording in
+// each cut.
+func playRecordings(t *testing.T, folders []string, all []*recording) {
 	gateway := serveProcess(t, recordingConfig(t, all, replayRecordings(t, all).ln.Addr().String()))
 	client := &http.Client{Transport: &http.Transport{DisableCompression: true}, Timeout: 30 * time.Second}
 	t.Cleanup(client.CloseIdleConnections)
@@ -286,20 +296,28 @@ func TestRecordingsThroughBinary(t *testing.T) {
 			passed[r.provider]++
 		}
 	}
-	for _, p := range speakers {
+	for _, p := range folders {
 		t.Logf("%s: %d of %d recordings, %d cuts each", p, passed[p], of[p], cutsPerRecording)
 	}
 }
 
 func recordingConfig(t *testing.T, all []*recording, addr string) string {
 	var providers, channels strings.Builder
+	dir, modules := t.TempDir(), ""
 	for i, r := range all {
 		for cut := range cutsPerRecording {
-			fmt.Fprintf(&providers, "  p%d-%d: {adapter: openai, base_url: \"http://%s/%d/%d/v1\"}\n", i, cut, addr, i, cut)
+			path, auth := "/v1", "bearer"
+			if name, ok := strings.CutPrefix(r.adapter, "plugin:"); ok {
+				path, auth = "", shipped[name]
+				modules = shippedPlugins(t)
+			}
+			fmt.Fprintf(&providers, "  p%d-%d: {adapter: %q, auth: %q, base_url: \"http://%s/%d/%d%s\"}\n", i, cut, r.adapter, auth, addr, i, cut, path)
 			fmt.Fprintf(&channels, "      - {name: c%d-%d, provider: p%d-%d, credential: sk-replayed, models: {m%d-%d: {upstream_model: %q}}}\n", i, cut, i, cut, i, cut, r.model)
 		}
 	}
-	dir := t.TempDir()
+	if modules != "" {
+		seed(t, filepath.Join(dir, "data"))
+	}
 	path := filepath.Join(dir, "interlock.yaml")
 	require.NoError(t, os.WriteFile(path, []byte(`listen: {address: 127.0.0.1:0, drain_delay: 0s}
 admin: {listen: 127.0.0.1:0}
@@ -308,7 +326,7 @@ data_dir: data
 budgets: {interactive: {max_attempts: 1}}
 keys: [{name: caller, key: `+callersKey+`, groups: [all]}]
 providers:
-`+providers.String()+`groups:
+`+providers.String()+modules+`groups:
   - name: all
     channels:
 `+channels.String()), 0o600))
@@ -330,6 +348,10 @@ func checkRecording(t *testing.T, client *http.Client, addr string, r *recording
 	require.NoError(t, err, "cut %d", cut)
 	a := &answer{Status: resp.StatusCode, Header: resp.Header, Body: string(b)}
 	switch {
+	case r.translated() && r.status >= 400:
+		checkTranslatedError(t, r, a)
+	case r.translated() && r.expect != nil && r.expect.StreamError:
+		checkTranslatedBreak(t, r, a, cut)
 	case r.status >= 400:
 		checkRecordedError(t, r, a)
 	case r.expect != nil && r.expect.StreamError:
@@ -345,6 +367,8 @@ func checkRecordedAnswer(t *testing.T, r *recording, a *answer, wantUsage bool) 
 	hear := hearAnswer
 	if r.stream {
 		hear = hearStream
+	} else if r.translated() {
+		require.False(t, needsRepair([]byte(a.Body)), a.Body)
 	} else if r.endpoint == "chat.completions" && needsRepair(r.body) {
 		require.NotEqual(t, string(r.body), a.Body)
 		require.False(t, needsRepair([]byte(a.Body)), a.Body)
@@ -398,14 +422,22 @@ func checkRecordedAnswer(t *testing.T, r *recording, a *answer, wantUsage bool) 
 func checkRecordedCalls(t *testing.T, r *recording, h *heard) {
 	t.Helper()
 	require.Len(t, h.calls, len(r.expect.ToolCalls))
+	ids := map[string]bool{}
 	for i, want := range r.expect.ToolCalls {
 		require.Equal(t, want.Name, h.calls[i].name)
+		if r.translated() {
+			require.NotEmpty(t, h.calls[i].id)
+			require.False(t, ids[h.calls[i].id], "two calls have one ID")
+			ids[h.calls[i].id] = true
+		}
 		if raw, ok := want.Arguments.(string); ok {
 			require.Equal(t, raw, h.calls[i].arguments)
 			continue
 		}
 		var got any
 		require.NoError(t, json.Unmarshal([]byte(h.calls[i].arguments), &got))
-		require.Equal(t, want.Arguments, got)
+		if want.Arguments != nil {
+			require.Equal(t, want.Arguments, got)
+		}
 	}
 }
