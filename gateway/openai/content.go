@@ -14,7 +14,7 @@ func (s *scan) messages() *Error {
 	s.json.Enter()
 	n := 0
 	for ; s.json.Item(); n++ {
-		s.item()
+		s.message()
 	}
 	if n == 0 && s.json.OK() {
 		return invalid("messages", "messages is empty: send at least one message")
@@ -56,7 +56,46 @@ func (s *scan) items() {
 	}
 }
 
-// item walks a message, an item of a responses input, or a part of a content.
+// privateMember carries, on an assistant's message, what one provider sealed for itself: the
+// adapters put it there. A provider of another kind is not shown it.
+const privateMember = "provider_data"
+
+// message walks a message, and notes what of it is private.
+func (s *scan) message() {
+	if s.json.Peek() != jsonx.Object {
+		s.json.Skip()
+		return
+	}
+	s.json.Enter()
+	behind, cut, kept := 0, -1, false // behind the member before; where members cut in front begin
+	for {
+		key, at, ok := s.json.Key()
+		if !ok {
+			if cut >= 0 {
+				s.r.private = append(s.r.private, Span{cut, behind})
+			}
+			return
+		}
+		if string(key) != privateMember {
+			if cut >= 0 {
+				s.r.private, cut = append(s.r.private, Span{cut, at}), -1 // with the comma behind it
+			}
+			s.itemMember(key)
+			kept, behind = true, s.json.Pos()
+			continue
+		}
+		_, to := s.json.Skip()
+		switch {
+		case kept:
+			s.r.private = append(s.r.private, Span{behind, to})
+		case cut < 0:
+			cut = at
+		}
+		behind = to
+	}
+}
+
+// item walks an item of a responses input, or a part of a content.
 func (s *scan) item() {
 	if s.json.Peek() != jsonx.Object {
 		s.json.Skip()
@@ -68,17 +107,21 @@ func (s *scan) item() {
 		if !ok {
 			return
 		}
-		switch string(key) {
-		case "content", "output", "text", "arguments", "refusal", "summary":
-			s.content()
-		case "type":
-			s.partType()
-		case "tool_calls":
-			from, to := s.json.Skip()
-			s.textBytes += int64(to - from)
-		default:
-			s.json.Skip()
-		}
+		s.itemMember(key)
+	}
+}
+
+func (s *scan) itemMember(key []byte) {
+	switch string(key) {
+	case "content", "output", "text", "arguments", "refusal", "summary":
+		s.content()
+	case "type":
+		s.partType()
+	case "tool_calls":
+		from, to := s.json.Skip()
+		s.textBytes += int64(to - from)
+	default:
+		s.json.Skip()
 	}
 }
 

@@ -13,8 +13,8 @@ const (
 	usageOptions = `{` + usageMember + `}`
 )
 
-// AppendUpstream appends the body for a provider: body with the edits made and every other byte
-// as it came. r must be what ScanRequest filled from the same body. Usage is asked for on streams
+// AppendUpstream appends the body for a provider: body with the edits made, without the
+// provider_data of its messages, and every other byte as it came. r must be what ScanRequest filled from the same body. Usage is asked for on streams
 // of chat completions and completions; a responses stream always tells it.
 func (r *Request) AppendUpstream(dst, body []byte, e Edit) []byte {
 	edits := [2]splice{{at: r.modelAt, text: e.Model, quote: true}}
@@ -25,11 +25,18 @@ func (r *Request) AppendUpstream(dst, body []byte, e Edit) []byte {
 	if edits[1].at.From < edits[0].at.From {
 		edits[0], edits[1] = edits[1], edits[0]
 	}
-	from := 0
+	from, private := 0, r.private
+	before := func(at int) { // what is private is cut out on the way
+		for len(private) > 0 && private[0].From < at {
+			dst = append(dst, body[from:private[0].From]...)
+			from, private = private[0].To, private[1:]
+		}
+	}
 	for _, x := range edits {
 		if x.text == "" {
 			continue
 		}
+		before(x.at.From)
 		dst = append(dst, body[from:x.at.From]...)
 		if x.quote {
 			dst = jsonx.AppendString(dst, x.text)
@@ -38,6 +45,7 @@ func (r *Request) AppendUpstream(dst, body []byte, e Edit) []byte {
 		}
 		from = x.at.To
 	}
+	before(len(body))
 	return append(dst, body[from:]...)
 }
 

@@ -87,6 +87,7 @@ type Request struct {
 	usageAt     Span // the value of include_usage
 	toolsAt     Span
 	functionsAt Span
-	lastValue   int // offset behind the last member of the body
+	lastValue   int    // offset behind the last member of the body
+	private     []Span // provider_data of messages: what to cut out, in order
 	scratch     [128]byte
 }
