@@ -212,7 +212,8 @@ func TestToolChoice(t *testing.T) {
 		`,"tool_choice":"none"`:     object{"functionCallingConfig": object{"mode": "NONE"}},
 		`,"tool_choice":"required"`: object{"functionCallingConfig": object{"mode": "ANY"}},
 		`,"tool_choice":"required","gemini":{"toolConfig":{"functionCallingConfig":{"mode":"VALIDATED","streamFunctionCallArguments":true},"retrievalConfig":{}}}`: object{
-			"functionCallingConfig": object{"mode": "VALIDATED", "streamFunctionCallArguments": true}, "retrievalConfig": object{}},
+			"functionCallingConfig": object{"mode": "VALIDATED", "streamFunctionCallArguments": true}, "retrievalConfig": object{},
+		},
 	} {
 		require.Equal(t, want, newGuest(t, `{}`).body(tools + choice)["toolConfig"], choice)
 	}

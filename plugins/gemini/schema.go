@@ -16,10 +16,28 @@ var keywords = [...]struct {
 	word string
 	do   keyword
 }{
-	{"type", asType}, {"const", asConst}, {"properties", inMembers}, {"items", inside}, {"anyOf", inItems}, {"oneOf", inItems},
-	{"$schema", drop}, {"$id", drop}, {"$comment", drop}, {"additionalProperties", drop}, {"strict", drop}, {"deprecated", drop},
-	{"$ref", refuse}, {"$defs", refuse}, {"definitions", refuse}, {"allOf", refuse}, {"not", refuse}, {"if", refuse},
-	{"patternProperties", refuse}, {"dependentRequired", refuse}, {"prefixItems", refuse}, {"contains", refuse},
+	{"type", asType},
+	{"const", asConst},
+	{"properties", inMembers},
+	{"items", inside},
+	{"anyOf", inItems},
+	{"oneOf", inItems},
+	{"$schema", drop},
+	{"$id", drop},
+	{"$comment", drop},
+	{"additionalProperties", drop},
+	{"strict", drop},
+	{"deprecated", drop},
+	{"$ref", refuse},
+	{"$defs", refuse},
+	{"definitions", refuse},
+	{"allOf", refuse},
+	{"not", refuse},
+	{"if", refuse},
+	{"patternProperties", refuse},
+	{"dependentRequired", refuse},
+	{"prefixItems", refuse},
+	{"contains", refuse},
 }
 
 type keyword uint8

@@ -218,14 +218,17 @@ func askedBy(t *testing.T, body []byte) string {
 				if p.FunctionCall.Args == nil {
 					args = nil
 				}
-				say(object{"role": "assistant", "tool_calls": []any{object{"id": open[len(open)-1], "type": "function",
-					"function": object{"name": p.FunctionCall.Name, "arguments": string(args)}}}})
+				say(object{"role": "assistant", "tool_calls": []any{object{
+					"id": open[len(open)-1], "type": "function",
+					"function": object{"name": p.FunctionCall.Name, "arguments": string(args)},
+				}}})
 			case p.FunctionResponse != nil:
 				say(object{"role": "tool", "tool_call_id": open[0], "content": "done"})
 				open = open[1:]
 			case p.InlineData != nil:
 				say(object{"role": role, "content": []any{object{"type": "file", "file": object{
-					"filename": "a", "file_data": "data:" + p.InlineData.MimeType + ";base64," + p.InlineData.Data}}}})
+					"filename": "a", "file_data": "data:" + p.InlineData.MimeType + ";base64," + p.InlineData.Data,
+				}}}})
 			case p.Text != nil && *p.Text != "":
 				say(object{"role": role, "content": *p.Text})
 			}
