@@ -74,23 +74,7 @@ func runScript(t *testing.T, file string) {
 		yaml = strings.ReplaceAll(yaml, "{{policy}}", dir)
 	}
 	st := setUp(t, s.scripts(), yaml)
-	answers := map[string]chan *answer{}
-	var order []string
-	for _, f := range archive.Files {
-		if n, ok := strings.CutSuffix(f.Name, ".request"); ok {
-			answers[n] = make(chan *answer, 1)
-			order = append(order, n)
-			answers[n] <- st.ask(string(f.Data))
-		}
-		if n, ok := strings.CutSuffix(f.Name, ".background"); ok {
-			c, before := make(chan *answer, 1), st.count()
-			answers[n] = c
-			order = append(order, n)
-			go func() { c <- st.ask(string(f.Data)) }()
-			require.Eventually(t, func() bool { return st.count() > before }, 20*time.Second, 2*time.Millisecond, "request %s reached no provider", n)
-		}
-	}
-	require.NotEmpty(t, order, "the story has no request")
+	answers, order := s.ask(st)
 	for _, n := range order {
 		a := <-answers[n]
 		require.NoError(t, a.Err, "request %s", n)
@@ -107,6 +91,28 @@ func runScript(t *testing.T, file string) {
 	if s.changed {
 		require.NoError(t, os.WriteFile(file, txtar.Format(archive), 0o600))
 	}
+}
+
+// ask makes the story's requests, in their order.
+func (s *story) ask(st *stand) (answers map[string]chan *answer, order []string) {
+	s.t.Helper()
+	answers = map[string]chan *answer{}
+	for _, f := range s.archive.Files {
+		if n, ok := strings.CutSuffix(f.Name, ".request"); ok {
+			answers[n] = make(chan *answer, 1)
+			order = append(order, n)
+			answers[n] <- st.ask(string(f.Data))
+		}
+		if n, ok := strings.CutSuffix(f.Name, ".background"); ok {
+			c, before := make(chan *answer, 1), st.count()
+			answers[n] = c
+			order = append(order, n)
+			go func() { c <- st.ask(string(f.Data)) }()
+			require.Eventually(s.t, func() bool { return st.count() > before }, 20*time.Second, 2*time.Millisecond, "request %s reached no provider", n)
+		}
+	}
+	require.NotEmpty(s.t, order, "the story has no request")
+	return answers, order
 }
 
 // wants reports whether the ledger of request n is looked at: where the story has one, and for

@@ -57,7 +57,13 @@ func (l *lockedBuffer) String() string {
 // setUp starts the providers, by name, with their fault scripts, and then the gateway.
 func setUp(t *testing.T, scripts map[string]string, yaml string) *stand {
 	t.Helper()
-	st := &stand{t: t, dir: t.TempDir(), providers: map[string]*fault.Provider{}, logs: &lockedBuffer{}}
+	return setUpIn(t, t.TempDir(), scripts, yaml)
+}
+
+// setUpIn does so in a folder that holds something already.
+func setUpIn(t *testing.T, dir string, scripts map[string]string, yaml string) *stand {
+	t.Helper()
+	st := &stand{t: t, dir: dir, providers: map[string]*fault.Provider{}, logs: &lockedBuffer{}}
 	for name, text := range scripts {
 		st.addProvider(name, text)
 	}
