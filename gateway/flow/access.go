@@ -18,7 +18,6 @@ func (gw *Gateway) Authenticate(h Head) (*Caller, *openai.Error) {
 	g := gw.current.Load()
 	k := g.Keys.Find(callerKey(h))
 	if k == nil {
-		gw.metrics.CountRefused("")
 		return nil, openai.NewError(openai.InvalidAPIKey, "A valid API key is needed: Authorization: Bearer KEY.")
 	}
 	return g.callers[k], nil

@@ -78,3 +78,31 @@ func (st *stand) any(t *testing.T, method, path, body string, header map[string]
 	require.NoError(t, err)
 	return &answer{Status: resp.StatusCode, Header: resp.Header, Body: string(b)}
 }
+
+// A request that never got past authentication is counted once, by its endpoint, with a body or
+// without one.
+func TestARefusedRequestIsCountedOnce(t *testing.T) {
+	t.Parallel()
+	st := setUp(t, map[string]string{"a": "healthy \"fine\"\n"}, `
+providers: {a: {adapter: openai, base_url: "{{url a}}"}}
+groups: [{name: all, channels: [{name: one, provider: a, credential: sk-upstream-1, models: {m: }}]}]
+keys: [{name: caller, key: "{{key}}", groups: [all]}]
+`)
+	for range 3 {
+		require.Equal(t, 401, st.chat(saying+`x"}]}`, "Authorization", "Bearer ilk-nobody-0123456789").Status)
+	}
+	resp, err := st.client.Get("http://" + st.AdminAddr().String() + "/metrics")
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	var counted []string
+	for line := range strings.Lines(string(b)) {
+		if strings.HasPrefix(line, "interlock_requests_total{") {
+			counted = append(counted, strings.TrimSpace(line))
+		}
+	}
+	require.Len(t, counted, 1)
+	require.Contains(t, counted[0], `endpoint="chat_completions"`)
+	require.True(t, strings.HasSuffix(counted[0], " 3"), counted[0])
+}
