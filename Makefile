@@ -5,16 +5,25 @@ BIN     := bin/interlock
 FUZZ    ?= 5s
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
-.PHONY: run test build ci format vet lint race recovery sdk guests fuzz bench clean
+.PHONY: run test build plugins ci format vet lint race recovery sdk guests fuzz bench clean
 
 run: build                      ## build and show the recovery happening (ARGS=--once exits afterwards)
 	$(BIN) demo $(ARGS)
 
-test:                           ## all Go tests
+test: plugins                   ## all Go tests
 	$(GO) test ./...
 
-build:                          ## the one binary
+build: plugins                  ## the one binary
 	$(GO) build -trimpath -ldflags "-X main.version=$(VERSION)" -o $(BIN) ./cmd/interlock
+
+plugins:                        ## the shipped adapters as Wasm modules in plugins/built: those whose source has changed
+	@set -e; trap 'rm -f bin/plugin-tool' EXIT; tool=; \
+	for main in plugins/*/wasm/main.go; do \
+	  name="$${main#plugins/}"; name="$${name%%/*}"; out="plugins/built/$$name.wasm"; \
+	  if [ -f "$$out" ] && [ -z "$$(find "plugins/$$name" sdk/go -name '*.go' ! -name '*_test.go' -newer "$$out" | head -n 1)" ]; then continue; fi; \
+	  if [ -z "$$tool" ]; then tool=bin/plugin-tool; mkdir -p bin; $(GO) build -o "$$tool" ./cmd/interlock; fi; \
+	  echo "plugin $$name"; "$$tool" plugin build "plugins/$$name" -o "$$out" >/dev/null; touch "$$out"; \
+	done
 
 ci: format vet lint build race recovery sdk fuzz  ## what continuous integration runs
 
@@ -27,7 +36,7 @@ vet:
 lint:
 	$(GO) tool staticcheck ./...
 
-race:                           ## all Go tests, with the race detector
+race: plugins                   ## all Go tests, with the race detector
 	$(GO) test -race -timeout 15m ./...
 
 recovery:                       ## the recovery machine's property, 100,000 times
