@@ -16,6 +16,29 @@ import (
 // leaves out are unknown, false, 0 or empty. The output is what the rule gave. An error is an
 // Errors where the input is at fault, a *DecisionError where the decision cannot be made.
 func (r *Revision) Evaluate(ctx context.Context, p Point, input json.RawMessage) (json.RawMessage, error) {
+	value, err := filled(p, input)
+	if err != nil {
+		return nil, err
+	}
+	query, check := r.of(p)
+	output, err := r.evaluate(ctx, query, value, r.options.Timeout)
+	if err == nil {
+		if err = check(output); err != nil {
+			err = &DecisionError{Code: ErrorUndecodable, Err: err}
+		}
+	}
+	if err != nil {
+		if failed, ok := err.(*DecisionError); ok {
+			failed.Point = p
+		}
+		return nil, err
+	}
+	return json.Marshal(output)
+}
+
+// filled holds a JSON input to the input schema, lays it over one of which nothing is known,
+// and returns it as the rules see it.
+func filled(p Point, input json.RawMessage) (ast.Value, error) {
 	given := any(map[string]any{})
 	if len(bytes.TrimSpace(input)) > 0 {
 		var err error
@@ -34,24 +57,7 @@ func (r *Revision) Evaluate(ctx context.Context, p Point, input json.RawMessage)
 	if err != nil {
 		return nil, err
 	}
-	value, err := ast.InterfaceToValue(over(blank, given))
-	if err != nil {
-		return nil, err
-	}
-	query, check := r.of(p)
-	output, err := r.evaluate(ctx, query, value, r.options.Timeout)
-	if err == nil {
-		if err = check(output); err != nil {
-			err = &DecisionError{Code: ErrorUndecodable, Err: err}
-		}
-	}
-	if err != nil {
-		if failed, ok := err.(*DecisionError); ok {
-			failed.Point = p
-		}
-		return nil, err
-	}
-	return json.Marshal(output)
+	return ast.InterfaceToValue(over(blank, given))
 }
 
 // of returns a point's query, and what accepts its output.

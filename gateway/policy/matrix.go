@@ -6,41 +6,81 @@ import (
 	"github.com/interlock-gateway/interlock/gateway/failure"
 )
 
-// MatrixRow is what the rules make of one class of failure in one phase.
-type MatrixRow struct {
-	Class      failure.Class
+// Left is what is still open when the replay point is asked.
+type Left uint8
+
+// What can be left, most first.
+const (
+	LeftAll            Left = iota // the route's first failure, everything open
+	LeftAskedAgain                 // its second, after it was asked again
+	LeftNoTimeToWait               // its first, and the wait it asks for does not fit
+	LeftNoEqualRoute               // its first, and no untried equal route is left
+	LeftOnlySubstitute             // a substitute, and neither the same nor an equal route
+	LeftNothing
+)
+
+var lefts = []string{"everything", "same_route_asked_again", "no_time_to_wait", "no_equal_route", "only_a_substitute", "nothing"}
+
+func (l Left) String() string { return word(lefts, l) }
+
+// Lefts lists what can be left, most first.
+func Lefts() []Left {
+	all := make([]Left, len(lefts))
+	for i := range all {
+		all[i] = Left(i)
+	}
+	return all
+}
+
+// apply takes from an input after which everything is open what is not left.
+func (l Left) apply(in *ReplayInput) {
+	switch l {
+	case LeftAskedAgain:
+		in.Attempt = Attempt{Number: 2, SameRoute: 2, SameGroup: 2, Cause: failure.SameRouteRetry}
+	case LeftNoTimeToWait:
+		in.Budget.RetryAfter, in.Budget.RetryAfterFits = LongRetryAfter, false
+	case LeftNoEqualRoute:
+		in.Candidates.SameContract, in.Candidates.SameContractSchemaVerified = 0, 0
+	case LeftOnlySubstitute:
+		in.Candidates = Candidates{Substitutes: in.Candidates.Substitutes}
+	case LeftNothing:
+		in.Candidates, in.Budget = Candidates{}, Budget{}
+	}
+}
+
+// MatrixCell is what the rules make of one class of failure in one phase, with that left.
+type MatrixCell struct {
+	Class      failure.Class // None: there was no usable route to begin with
 	Phase      failure.Phase
 	Idempotent bool
-	First      []failure.Action // after the first failure on a route, with everything else open
-	Again      []failure.Action // after a second one on the same route
-	Reason     string           // of First
+	Left       Left
+	Actions    []failure.Action
+	Reason     string
 	Rule       string
 }
 
-// Matrix evaluates the replay rules over class × phase × idempotency, for a chat request that
-// was sent, without an alias or labels: what the bundle does, not what its table says. The
-// order is the vocabulary's.
-func Matrix(ctx context.Context, r *Revision) ([]MatrixRow, error) {
-	var rows []MatrixRow
-	for _, class := range failure.Classes() {
+// Matrix evaluates the replay rules over class × phase × idempotency × what is left, for a chat
+// request that was sent, without an alias or labels: what the bundle does, not what its table
+// says. A decision that cannot be made is a stop there, as in the gateway. The order is the
+// vocabulary's; an error is only that ctx has ended.
+func Matrix(ctx context.Context, r *Revision) ([]MatrixCell, error) {
+	var cells []MatrixCell
+	for _, class := range append(failure.Classes(), failure.None) {
 		for _, phase := range failure.Phases() {
 			for _, idempotent := range []bool{true, false} {
-				in := openInput(class, phase, idempotent)
-				first, meta := r.Replay(ctx, &in)
-				if meta.Err != nil {
-					return nil, meta.Err
+				for _, left := range Lefts() {
+					in := openInput(class, phase, idempotent)
+					left.apply(&in)
+					d, _ := r.Replay(ctx, &in)
+					if err := context.Cause(ctx); err != nil {
+						return nil, err
+					}
+					cells = append(cells, MatrixCell{class, phase, idempotent, left, d.Actions, d.Reason, d.Rule})
 				}
-				in.Attempt.Number, in.Attempt.SameRoute, in.Attempt.SameGroup = 2, 2, 2
-				in.Attempt.Cause = failure.SameRouteRetry
-				again, meta := r.Replay(ctx, &in)
-				if meta.Err != nil {
-					return nil, meta.Err
-				}
-				rows = append(rows, MatrixRow{class, phase, idempotent, first.Actions, again.Actions, first.Reason, first.Rule})
 			}
 		}
 	}
-	return rows, nil
+	return cells, nil
 }
 
 // openInput is a failed first attempt after which the interlocks leave everything open.

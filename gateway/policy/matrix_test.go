@@ -140,19 +140,44 @@ func TestNoRouteToBeginWith(t *testing.T) {
 }
 
 func TestMatrixIsWholeAndFromTheRules(t *testing.T) {
-	rows, err := Matrix(testContext(t), builtin(t))
+	cells, err := Matrix(testContext(t), builtin(t))
 	require.NoError(t, err)
-	require.Len(t, rows, len(failure.Classes())*len(failure.Phases())*2)
+	require.Len(t, cells, (len(failure.Classes())+1)*len(failure.Phases())*2*len(Lefts()))
+	for _, cell := range cells {
+		want, surelyNot := wanted[cell.Class], cell.Class.SurelyNotProcessed()
+		if cell.Class == failure.None {
+			continue
+		}
+		if cell.Phase == failure.AfterOutput || !cell.Idempotent && !surelyNot {
+			want.first, want.again, want.noEqual = actions{stop}, actions{stop}, actions{stop}
+		}
+		name := fmt.Sprintf("%s %s idempotent=%t %s", cell.Class, cell.Phase, cell.Idempotent, cell.Left)
+		switch cell.Left {
+		case LeftAll:
+			require.Equal(t, want.first, cell.Actions, name)
+		case LeftAskedAgain:
+			require.Equal(t, want.again, cell.Actions, name)
+		case LeftNoEqualRoute:
+			require.Equal(t, want.noEqual, cell.Actions, name)
+		case LeftOnlySubstitute:
+			require.NotContains(t, cell.Actions, again, name)
+			require.NotContains(t, cell.Actions, elsewhere, name)
+		case LeftNothing:
+			require.Equal(t, actions{stop}, cell.Actions, name)
+		}
+		require.NotEmpty(t, cell.Reason, name)
+		require.NotEmpty(t, cell.Rule, name)
+	}
 
 	// The table says one thing, a rule of this bundle another: the rule counts.
 	dir := copyBundle(t, map[string]string{"interlock/replay.rego": `package interlock.replay
 
 decision := {"actions": ["same_contract_fallback"], "reason": "always"}
 `})
-	rows, err = Matrix(testContext(t), loadDir(t, dir))
+	cells, err = Matrix(testContext(t), loadDir(t, dir))
 	require.NoError(t, err)
-	for _, row := range rows {
-		require.Equal(t, actions{elsewhere, stop}, row.First)
+	for _, cell := range cells {
+		require.Equal(t, actions{elsewhere, stop}, cell.Actions)
 	}
 }
 
