@@ -7,11 +7,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/interlock-gateway/interlock/gateway/config"
 	"github.com/interlock-gateway/interlock/gateway/policy"
 	"github.com/interlock-gateway/interlock/gateway/storage"
 	"github.com/interlock-gateway/interlock/gateway/upstream"
+	"github.com/interlock-gateway/interlock/gateway/wasm"
+	"github.com/interlock-gateway/interlock/plugins"
 )
 
 // Found is told what is wrong, with the key of the configuration that it is about.
@@ -28,6 +31,50 @@ func Check(ctx context.Context, cfg *config.Config, found Found) {
 	}
 	checkState(cfg, found)
 	checkProviders(cfg, found)
+	checkPlugins(cfg, found)
+}
+
+// checkPlugins finds plugins that would not be loaded, as far as that can be said without
+// fetching, compiling or running one; a start goes on without them. It also finds those that are
+// used for what they are not.
+func checkPlugins(cfg *config.Config, found Found) {
+	kinds := map[string]string{}
+	for i, c := range cfg.Plugins {
+		if strings.HasPrefix(c.Source, "https:") {
+			continue
+		}
+		key := "plugins[" + strconv.Itoa(i) + "].source"
+		module, sidecar, err := localModule(c)
+		if err != nil {
+			found(key, err.Error())
+			continue
+		}
+		m, err := wasm.Admit(pluginOptions(c, module, sidecar))
+		if err != nil {
+			found(key, err.Error())
+			continue
+		}
+		kinds[c.Name] = m.Kind
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Providers)) {
+		ref := cfg.Providers[name].Adapter
+		if kind := kinds[ref.Name]; ref.Kind == config.AdapterPlugin && kind != "" && kind != wasm.KindAdapter {
+			found(config.Join("providers", name)+".adapter", "the plugin "+ref.Name+" is a "+kind+", not an adapter")
+		}
+	}
+	guards := func(key string, list []config.Guard) {
+		for i, g := range list {
+			if kind := kinds[g.Plugin]; kind != "" && kind != wasm.KindGuard {
+				found(key+".guards["+strconv.Itoa(i)+"].plugin", "the plugin "+g.Plugin+" is an "+kind+", not a guard")
+			}
+		}
+	}
+	for i, k := range cfg.Keys {
+		guards("keys["+strconv.Itoa(i)+"]", k.Guards)
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Aliases)) {
+		guards(config.Join("aliases", name), cfg.Aliases[name].Guards)
+	}
 }
 
 // loadPolicy loads the bundle that a configuration names; nil where that is faulty.
@@ -79,6 +126,11 @@ func checkProviders(cfg *config.Config, found Found) {
 		p := cfg.Providers[name]
 		if !p.Served() {
 			continue
+		}
+		if p.Adapter.Kind == config.AdapterNative && p.Adapter.Name != "openai" {
+			if _, ok := plugins.Native(p.Adapter.Name); !ok {
+				found(config.Join("providers", name)+".adapter", noAdapter(p.Adapter))
+			}
 		}
 		target, err := targetOf(&p, "")
 		if err == nil {

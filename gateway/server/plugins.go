@@ -104,7 +104,6 @@ func (h *pluginHost) get(ctx context.Context, c config.Plugin, before *plugin) (
 		h.log.Error("plugin cannot be loaded; the channels that use it serve nothing", "plugin", c.Name, "error", err.Error())
 		return p, false
 	}
-	settings := []byte(c.Config.JSON.Reveal())
 	module, sidecar, err := h.module(ctx, c)
 	if err != nil {
 		return fail(err)
@@ -122,17 +121,23 @@ func (h *pluginHost) get(ctx context.Context, c config.Plugin, before *plugin) (
 		kept.err = nil
 		return &kept, false
 	}
-	p.loaded, err = wasm.Load(ctx, wasm.Options{
-		Name: c.Name, Module: module, SHA256: c.SHA256, Manifest: sidecar, Config: settings, Grants: c.Grants,
-		Limits: wasm.Limits{Memory: int64(c.Limits.Memory), CallTimeout: c.Limits.CallTimeout},
-		Cache:  h.cache, Log: h.log.Logger, Metrics: h.metrics,
-	})
+	o := pluginOptions(c, module, sidecar)
+	o.Cache, o.Log, o.Metrics = h.cache, h.log.Logger, h.metrics
+	p.loaded, err = wasm.Load(ctx, o)
 	if err != nil {
 		p.loaded = nil
 		return fail(err)
 	}
 	h.log.Info("plugin loaded", "plugin", c.Name, "version", p.loaded.Manifest().Version, "sha256", p.digest)
 	return p, true
+}
+
+// pluginOptions are what a configuration says of a plugin.
+func pluginOptions(c config.Plugin, module, sidecar []byte) wasm.Options {
+	return wasm.Options{
+		Name: c.Name, Module: module, SHA256: c.SHA256, Manifest: sidecar, Config: []byte(c.Config.JSON.Reveal()), Grants: c.Grants,
+		Limits: wasm.Limits{Memory: int64(c.Limits.Memory), CallTimeout: c.Limits.CallTimeout},
+	}
 }
 
 const (
@@ -142,22 +147,27 @@ const (
 
 // module reads a plugin's module, and the manifest beside it where there is one.
 func (h *pluginHost) module(ctx context.Context, c config.Plugin) (module, sidecar []byte, err error) {
+	if strings.HasPrefix(c.Source, "https:") {
+		module, err = h.fetched(ctx, c)
+		return module, nil, err
+	}
+	return localModule(c)
+}
+
+func localModule(c config.Plugin) (module, sidecar []byte, err error) {
 	if name, ok := strings.CutPrefix(c.Source, "builtin:"); ok {
 		module, err = plugins.Module(name)
 		return module, nil, err
 	}
-	if path, ok := strings.CutPrefix(c.Source, "file:"); ok {
-		if module, err = readModule(path); err != nil {
-			return nil, nil, err
-		}
-		sidecar, err = os.ReadFile(strings.TrimSuffix(path, ".wasm") + ".manifest.json")
-		if errors.Is(err, os.ErrNotExist) {
-			err = nil
-		}
-		return module, sidecar, err
+	path := strings.TrimPrefix(c.Source, "file:")
+	if module, err = readModule(path); err != nil {
+		return nil, nil, err
 	}
-	module, err = h.fetched(ctx, c)
-	return module, nil, err
+	sidecar, err = os.ReadFile(strings.TrimSuffix(path, ".wasm") + ".manifest.json")
+	if errors.Is(err, os.ErrNotExist) {
+		err = nil
+	}
+	return module, sidecar, err
 }
 
 func readModule(path string) ([]byte, error) {
@@ -283,11 +293,15 @@ func (s *pluginSet) guard(name string) *adapter.Guard {
 	return adapter.NewGuard(name, p.loaded, p.loaded.Manifest())
 }
 
+func noAdapter(ref config.AdapterRef) string {
+	return "there is no adapter " + ref.String() + "; there are openai, native:" + strings.Join(plugins.Names(), ", native:") + ", and plugin:NAME"
+}
+
 // nativeAdapter makes the adapter of a shipped plugin's native build.
 func nativeAdapter(ref config.AdapterRef, maxEvent int) (adapter.Adapter, error) {
 	src, ok := plugins.Native(ref.Name)
 	if !ok {
-		return nil, fmt.Errorf("there is no adapter %s; there are openai, native:%s", ref, strings.Join(plugins.Names(), ", native:"))
+		return nil, errors.New(noAdapter(ref))
 	}
 	m, err := wasm.ParseManifest([]byte(src.Manifest))
 	if err != nil {

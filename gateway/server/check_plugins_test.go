@@ -1,0 +1,52 @@
+package server
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/interlock-gateway/interlock/gateway/catalog"
+	"github.com/interlock-gateway/interlock/gateway/config"
+)
+
+// What a start would go on without, check says beforehand: nothing is compiled or run for it.
+func TestCheckLooksAtPlugins(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("it builds a guest with the Go toolchain")
+	}
+	dir := t.TempDir()
+	module, err := watchman()
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "watchman.wasm"), module, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "odd.wasm"), []byte("not wasm"), 0o600))
+	path := filepath.Join(dir, "interlock.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(`
+plugins:
+  - {name: gone, source: "file:gone.wasm"}
+  - {name: odd, source: "file:odd.wasm"}
+  - {name: pinned, source: "file:watchman.wasm", sha256: "0000000000000000000000000000000000000000000000000000000000000000"}
+  - {name: watchman, source: "file:watchman.wasm"}
+  - {name: nobody, source: "builtin:nobody"}
+providers:
+  a: {adapter: "plugin:watchman", base_url: "http://127.0.0.1:1"}
+  b: {adapter: "native:nobody", base_url: "http://127.0.0.1:1"}
+groups: [{name: all, channels: [{name: one, provider: a, credential: sk-1, models: {m: }}, {name: two, provider: b, credential: sk-2, models: {m: }}]}]
+keys: [{name: caller, key: ilk-check-0123456789, groups: [all], guards: [{plugin: watchman, on: [request]}]}]
+`), 0o600))
+	_, r := catalog.Load(path, config.Env{})
+	require.NoError(t, r.Err())
+	found := map[string]string{}
+	Check(context.Background(), r.Config, func(key, message string) { found[key] = message })
+	require.Contains(t, found["plugins[0].source"], "no such file")
+	require.Contains(t, found["plugins[1].source"], "odd")
+	require.Contains(t, found["plugins[2].source"], "sha256")
+	require.NotContains(t, found, "plugins[3].source")
+	require.Contains(t, found["plugins[4].source"], "anthropic, bedrock, gemini")
+	require.Contains(t, found["providers.a.adapter"], "is a guard, not an adapter")
+	require.Contains(t, found["providers.b.adapter"], "native:anthropic")
+	require.Len(t, found, 6)
+}
