@@ -309,7 +309,7 @@ func recordingConfig(t *testing.T, all []*recording, addr string) string {
 			path, auth := "/v1", "bearer"
 			if name, ok := strings.CutPrefix(r.adapter, "plugin:"); ok {
 				path, auth = "", shipped[name]
-				modules = shippedPlugins(t)
+				modules = shippedPlugins(t, sortedKeys(shipped)...)
 			}
 			fmt.Fprintf(&providers, "  p%d-%d: {adapter: %q, auth: %q, base_url: \"http://%s/%d/%d%s\"}\n", i, cut, r.adapter, auth, addr, i, cut, path)
 			fmt.Fprintf(&channels, "      - {name: c%d-%d, provider: p%d-%d, credential: sk-replayed, models: {m%d-%d: {upstream_model: %q}}}\n", i, cut, i, cut, i, cut, r.model)

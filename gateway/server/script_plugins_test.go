@@ -76,7 +76,7 @@ func setUpTranslated(t *testing.T, adapter string, scripts map[string]string, ya
 	yaml = strings.ReplaceAll(yaml, "adapter: openai,", `adapter: "plugin:`+adapter+`", auth: "`+shipped[adapter]+`",`)
 	yaml = strings.ReplaceAll(yaml, "}}/v1\"", "}}\"")
 	require.Contains(t, yaml, "plugin:"+adapter)
-	return setUpIn(t, dir, scripts, yaml+"\n"+shippedPlugins(t))
+	return setUpIn(t, dir, scripts, yaml+"\n"+shippedPlugins(t, adapter))
 }
 
 // sameAnswer holds an answer against the one that the story has of a provider of OpenAI's format:
@@ -145,9 +145,8 @@ func TestAPluginsStreamIsPassedOnAsItComes(t *testing.T) {
 			defer c.Close()
 			require.NoError(t, c.SetDeadline(time.Now().Add(20*time.Second)))
 			ask(t, c, `{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}`)
-			resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+			resp, err := http.ReadResponse(bufio.NewReader(c), nil) // closing its body would wait for the end
 			require.NoError(t, err)
-			defer resp.Body.Close()
 			lines := bufio.NewScanner(resp.Body)
 			for lines.Scan() {
 				if strings.Contains(lines.Text(), `"content":"one"`) {
