@@ -2,10 +2,10 @@
 
 GO      ?= go
 BIN     := bin/interlock
-FUZZ    ?= 5s
+FUZZ    ?= 3s
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
-.PHONY: run test build plugins ci format vet lint race recovery sdk guests fuzz bench clean
+.PHONY: run test build plugins ci format vet lint race bounds compilers recovery sdk guests fuzz bench clean
 
 run: build                      ## build and show the recovery happening (ARGS=--once exits afterwards)
 	$(BIN) demo $(ARGS)
@@ -25,7 +25,7 @@ plugins:                        ## the shipped adapters as Wasm modules in plugi
 	  echo "plugin $$name"; "$$tool" plugin build "plugins/$$name" -o "$$out" >/dev/null; touch "$$out"; \
 	done
 
-ci: format vet lint build race recovery sdk fuzz  ## what continuous integration runs
+ci: compilers format vet lint build race bounds recovery sdk fuzz  ## what continuous integration runs
 
 format:                         ## every file is formatted
 	@out="$$($(GO) tool gofumpt -l .)"; if [ -n "$$out" ]; then echo "not formatted (go tool gofumpt -w .):"; echo "$$out"; exit 1; fi
@@ -39,6 +39,16 @@ lint:
 race: plugins                   ## all Go tests, with the race detector
 	$(GO) test -race -timeout 15m ./...
 
+bounds: plugins                 ## what the race detector would hide: allocations; and the ABI's guests in Go, C and Rust
+	$(GO) test -run 'Alloc' ./gateway/adapter ./gateway/downstream ./gateway/policy ./gateway/server ./gateway/telemetry ./gateway/upstream
+	$(GO) test ./sdk/conformance
+
+compilers:                      ## what the guests in C and Rust are built with, where it can be installed
+	@if command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ] && ! { command -v wasm-ld && [ -x /usr/bin/rustc ] && command -v clang; } >/dev/null; then \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends clang lld rustc libstd-rust-dev-wasm32 >/dev/null || \
+	    echo "the guests in C and Rust are left out: their compilers cannot be installed"; \
+	fi
+
 recovery:                       ## the recovery machine's property, 100,000 times
 	$(GO) test -run 'TestNoInterlockBreaks' ./gateway/recovery -rapid.checks=100000
 
@@ -48,10 +58,11 @@ sdk: build                      ## the official OpenAI SDKs against the running 
 guests:                         ## the plugin ABI's reference guests in Go, C and Rust, as modules in bin/guests
 	sdk/guests/build.sh $(abspath bin/guests)
 
-fuzz:                           ## every parser, briefly (FUZZ=1m for longer)
-	@set -e; for pkg in $$($(GO) list ./...); do \
-	  for name in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
-	    echo "fuzz $$pkg $$name"; $(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZ) $$pkg; \
+fuzz: plugins                   ## every parser, briefly (FUZZ=1m for longer)
+	@set -e; grep -rlE --include='*_test.go' '^func Fuzz' . | sort | while read -r file; do \
+	  for name in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "$$file"); do \
+	    echo "fuzz $$(dirname "$$file") $$name"; \
+	    $(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZ) "$$(dirname "$$file")" </dev/null; \
 	  done; \
 	done
 
