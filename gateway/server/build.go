@@ -58,7 +58,7 @@ func (s *Server) build(ctx context.Context, cfg *config.Config, cat *catalog.Cat
 		return err
 	}
 	guests := s.plugins.of(ctx, cfg)
-	adapters, err := guests.adapters(cfg)
+	adapters, err := guests.adapters(cfg, s.log)
 	if err != nil {
 		pools.forget()
 		guests.forget()

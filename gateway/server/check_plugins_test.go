@@ -50,3 +50,15 @@ keys: [{name: caller, key: ilk-check-0123456789, groups: [all], guards: [{plugin
 	require.Contains(t, found["providers.b.adapter"], "native:anthropic")
 	require.Len(t, found, 6)
 }
+
+func TestWaysToPresentACredential(t *testing.T) {
+	t.Parallel()
+	known := []string{"header:x-api-key", "aws_sigv4"}
+	for _, a := range []config.Auth{{Kind: config.AuthHeader, Name: "x-api-key"}, {Kind: config.AuthAWS}, {Kind: config.AuthNone}} {
+		require.True(t, presents(known, a), a.String())
+	}
+	for _, a := range []config.Auth{{Kind: config.AuthHeader, Name: "x-other"}, {Kind: config.AuthBearer}} {
+		require.False(t, presents(known, a), a.String())
+		require.True(t, presents(nil, a))
+	}
+}

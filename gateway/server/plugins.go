@@ -255,7 +255,7 @@ func (s *pluginSet) forget() {
 
 // adapters makes the adapter of every provider; there is none where its plugin could not be
 // loaded. The error names the provider.
-func (s *pluginSet) adapters(cfg *config.Config) (map[string]adapter.Adapter, error) {
+func (s *pluginSet) adapters(cfg *config.Config, log *telemetry.Log) (map[string]adapter.Adapter, error) {
 	maxEvent := int(cfg.Stream.MaxEvent)
 	native := adapter.NewOpenAI(maxEvent, time.Now)
 	all := map[string]adapter.Adapter{}
@@ -281,7 +281,19 @@ func (s *pluginSet) adapters(cfg *config.Config) (map[string]adapter.Adapter, er
 			all[name] = adapter.NewGuest(ref.String(), known.loaded, m, maxEvent)
 		}
 	}
+	for name, p := range cfg.Providers {
+		if g, ok := all[name].(*adapter.Guest); ok && !presents(g.Manifest().Auth, p.Auth) {
+			log.Warn("the provider's adapter does not know this way to present a credential",
+				"key", "providers."+name+".auth", "auth", p.Auth.String(), "known", strings.Join(g.Manifest().Auth, ", "))
+		}
+	}
 	return all, nil
+}
+
+// presents says whether an adapter names a way to present a credential. What stands between,
+// such as a proxy of the operator's, may want another: so it is not refused.
+func presents(known []string, a config.Auth) bool {
+	return len(known) == 0 || a.Kind == config.AuthNone || slices.Contains(known, a.String()) || slices.Contains(known, string(a.Kind))
 }
 
 // guard makes the guard of a plugin; nil where it could not be loaded.
