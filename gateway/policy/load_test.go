@@ -134,7 +134,7 @@ func TestRefused(t *testing.T) {
 		{"a lost module", map[string]string{"interlock/failure.rego": ""}, []string{"there is no rule data.interlock.failure.decision"}},
 		{"a lost matrix", map[string]string{"interlock/matrix/data.json": ""}, []string{"replay.rego", "data.interlock.matrix is read for replay"}},
 		{"a lost table", map[string]string{"interlock/overrides/data.json": ""}, []string{
-			"admission.rego", "failure.rego", "replay.rego", "substitution.rego", "data.interlock.overrides is read",
+			"exceptions.rego", "failure.rego", "data.interlock.overrides is read for admission", "for replay", "for substitution",
 		}},
 		{"a lost row, hidden from the schema", replay("import data.interlock.rows\n\ndecision := rows[input.failure.class]\n"), []string{"data.interlock.rows is read"}},
 		{"a lost classification", map[string]string{"interlock/classification/data.json": ""}, []string{"failure.rego", "data.interlock.classification is read for failure"}},

@@ -26,6 +26,8 @@ const maxProbeFaults = 5
 func (r *Revision) probe(ctx context.Context, c *compiled) error {
 	var faults Errors
 	for p := range points {
+		r.reach[p].kinds = r.reach[p].looksUp("request.kind", c.compiler, c.data.root)
+		r.reach[p].endpoints = r.reach[p].looksUp("request.endpoint", c.compiler, c.data.root)
 		for name, in := range r.probes(p) {
 			if err := r.probeOne(ctx, p, in); err != nil {
 				if ctx.Err() != nil {
@@ -73,13 +75,18 @@ func (r *Revision) probes(p Point) iter.Seq2[string, asked] {
 	}
 }
 
-// kindsToProbe returns the request kinds that can matter to a point: every one of the bundle
-// where its rules look at the kind or the endpoint, else one.
+// kindsToProbe returns the request kinds that can matter to a point: where its rules only look
+// them up in tables, one and those that the tables know; where they do more, all of the bundle.
 func (r *Revision) kindsToProbe(p Point) []string {
-	if r.reach[p].reads("request.kind") || r.reach[p].reads("request.endpoint") {
-		return slices.Sorted(maps.Keys(r.kinds))
+	by := r.reach[p]
+	kinds := []string{"chat"}
+	for _, kind := range slices.Sorted(maps.Keys(r.kinds)) {
+		if kind != "chat" && (by.kinds.free || by.endpoints.free ||
+			slices.Contains(by.kinds.names, kind) || slices.Contains(by.endpoints.names, endpointOf(kind))) {
+			kinds = append(kinds, kind)
+		}
 	}
-	return []string{"chat"}
+	return kinds
 }
 
 // endpointOf is KindOf the other way round.

@@ -15,6 +15,8 @@ type reach struct {
 	inputs map[string]*ast.Location // input paths read ("failure.class"); "" = all of it, or some part unknown
 	tables map[string]*ast.Location // data read, by its first two names ("interlock.matrix")
 	steady bool                     // only functions that give the same for the same
+
+	kinds, endpoints looked // what the rules do with request.kind and request.endpoint
 }
 
 // reachOf follows a point's entry point through the graph of rules.

@@ -1,40 +1,43 @@
 # May this request begin, and what may it use?
 package interlock.admission
 
-import data.interlock.overrides
+import data.interlock.exceptions
 
 decision := {"allow": true, "reason": "allowed", "rule": "admission.default"} if {
-	count(exceptions) == 0
+	not exceptions.any
 } else := object.union(
 	{"allow": false, "reason": "denied_by_override", "rule": "admission.overrides"},
 	object.filter(merged, ["message"]),
 ) if {
-	some exception in exceptions
-	exception.allow == false
+	some said in says
+	said.allow == false
+} else := {"allow": true, "reason": "allowed", "rule": "admission.default"} if {
+	count(says) == 0
 } else := object.union(
 	object.union({"allow": true, "reason": "narrowed_by_override", "rule": "admission.overrides"}, merged),
-	forbidding,
+	narrowed,
 )
 
-# The exceptions that concern this request: those of its key's labels in the labels' order,
-# then its alias's. A later one wins.
-exceptions := array.concat(of_labels, of_alias)
+# What the exceptions say about beginning. A later one wins …
+says := [said | some exception in exceptions.found; said := exception.says.admission]
 
-of_labels := [exception |
-	some name, value in input.key.labels
-	exception := overrides.labels[name][value].admission
-]
+merged := object.remove(object.union_n(says), ["allow"])
 
-default of_alias := []
+# … but none gives back what another one takes: of several lists only what stands in all of
+# them is left, in the last one's order, and a denial stays.
+narrowed := object.union_n([forbidding, common("regions"), common("groups")])
 
-of_alias := [overrides.aliases[input.request.alias].admission]
-
-merged := object.remove(object.union_n(exceptions), ["allow"])
-
-# … but no exception gives back what another one forbids.
 default forbidding := {}
 
 forbidding := {"substitution": "deny"} if {
-	some exception in exceptions
-	exception.substitution == "deny"
+	some said in says
+	said.substitution == "deny"
 }
+
+common(field) := {field: [name |
+	some name in lists[count(lists) - 1]
+	every list in lists { name in list }
+]} if {
+	lists := [said[field] | some said in says]
+	count(lists) > 0
+} else := {}

@@ -45,7 +45,7 @@ test_a_denial_stands_whatever_the_alias_says if {
 
 test_narrowed if {
 	labels := {"team": {"web": {"admission": {"regions": ["eu"], "budget": "quick", "substitution": "deny"}}}}
-	aliases := {"support": {"admission": {"groups": ["backup"], "budget": "patient", "substitution": "allow"}}}
+	aliases := {"support": {"admission": {"groups": ["backup"], "budget": "patient"}}}
 	admission.decision == {
 		"allow": true,
 		"reason": "narrowed_by_override",
@@ -62,4 +62,42 @@ test_narrowed if {
 test_an_exception_for_others_changes_nothing if {
 	labels := {"team": {"batch": {"admission": {"allow": false}}}}
 	admission.decision.allow with input as asked with data.interlock.overrides.labels as labels
+}
+
+test_an_exception_about_something_else_changes_nothing if {
+	aliases := {"support": {"substitution": "deny"}}
+	admission.decision.reason == "allowed" with input as asked with data.interlock.overrides.aliases as aliases
+}
+
+test_a_kind if {
+	kinds := {"chat": {"admission": {"budget": "quick"}}}
+	admission.decision.budget == "quick" with input as asked with data.interlock.overrides.kinds as kinds
+}
+
+test_any_value_of_a_label if {
+	labels := {"tier": {"*": {"admission": {"budget": "quick"}}, "free": {"admission": {"budget": "short"}}}}
+	admission.decision.budget == "short" with input as asked with data.interlock.overrides.labels as labels
+	paid := json.patch(asked, [{"op": "replace", "path": "/key/labels/tier", "value": "paid"}])
+	admission.decision.budget == "quick" with input as paid with data.interlock.overrides.labels as labels
+}
+
+# Of several lists, what stands in all of them is left, in the last one's order.
+test_no_exception_widens_another_one if {
+	labels := {"team": {"web": {"admission": {"regions": ["eu", "ch"], "groups": ["a", "b", "c"]}}}}
+	aliases := {"support": {"admission": {"regions": ["us", "ch", "eu"], "groups": ["c", "a"]}}}
+	decision := admission.decision with input as asked
+		with data.interlock.overrides.labels as labels
+		with data.interlock.overrides.aliases as aliases
+	decision.regions == ["ch", "eu"]
+	decision.groups == ["c", "a"]
+}
+
+test_lists_without_a_common_name_leave_nothing if {
+	labels := {"team": {"web": {"admission": {"regions": ["eu"]}}}}
+	aliases := {"support": {"admission": {"regions": ["us"]}}}
+	decision := admission.decision with input as asked
+		with data.interlock.overrides.labels as labels
+		with data.interlock.overrides.aliases as aliases
+	decision.regions == []
+	not decision.groups
 }

@@ -23,10 +23,8 @@ found := {"class": "cancelled", "reason": "caller_left"} if {
 } else := {"class": class, "reason": "transport"} if {
 	input.failure.status < 400
 	class := classification.transport[input.failure.transport]
-} else := {"class": class, "reason": "provider_override"} if {
-	class := override.codes[input.failure.provider_code]
-} else := {"class": class, "reason": "provider_override"} if {
-	class := override.status[status]
+} else := {"class": told.class, "reason": "provider_override"} if {
+	told
 } else := {"class": input.failure.adapter_class, "reason": "adapter"} if {
 	input.failure.adapter_class != "unknown"
 } else := {"class": class, "reason": "provider_code"} if {
@@ -51,11 +49,30 @@ status := format_int(input.failure.status, 10)
 
 family := substring(status, 0, 1)
 
-default override := {}
+# What the provider's exceptions say: first of its code, then of its type, then of its status.
+# An entry is a class, or a class with an effect of its own.
+told := {"class": entry} if {
+	is_string(entry)
+} else := entry
+
+entry := said if {
+	said := override.codes[input.failure.provider_code]
+} else := said if {
+	said := override.types[input.failure.provider_type]
+} else := override.status[status]
 
 override := overrides.providers[input.channel.provider]
 
-effect := object.union(
+# What the class says about the route, then what the provider's exceptions do, the entry last.
+effect := classification.effects[found.class] if {
+	not override
+} else := object.union_n([
+	classification.effects[found.class],
+	object.get(override, ["effects", found.class], {}),
+	object.filter(told, ["health", "scope", "isolate"]),
+]) if {
+	found.reason == "provider_override"
+} else := object.union(
 	classification.effects[found.class],
 	object.get(override, ["effects", found.class], {}),
 )

@@ -159,3 +159,52 @@ test_overrides_of_a_provider if {
 	elsewhere := but({"/failure/status": 498, "/channel/provider": "q"})
 	failure.decision.class == "unknown" with input as elsewhere with data.interlock.overrides.providers as overrides
 }
+
+test_an_override_by_type if {
+	overrides := {"p": {"types": {"warming": "overloaded"}, "status": {"400": "server_error"}}}
+	given := but({"/failure/status": 400, "/failure/provider_type": "warming"})
+	failure.decision.class == "overloaded" with input as given with data.interlock.overrides.providers as overrides
+	other := but({"/failure/status": 400})
+	failure.decision.class == "server_error" with input as other with data.interlock.overrides.providers as overrides
+}
+
+# A code speaks before a type, and a type before a status.
+test_the_closest_override_of_a_provider_speaks if {
+	overrides := {"p": {
+		"codes": {"c": "overloaded"},
+		"types": {"t": "timeout"},
+		"status": {"400": "server_error"},
+	}}
+	given := but({"/failure/status": 400, "/failure/provider_code": "c", "/failure/provider_type": "t"})
+	failure.decision.class == "overloaded" with input as given with data.interlock.overrides.providers as overrides
+	less := but({"/failure/status": 400, "/failure/provider_type": "t"})
+	failure.decision.class == "timeout" with input as less with data.interlock.overrides.providers as overrides
+}
+
+test_an_override_with_an_effect_of_its_own if {
+	overrides := {"p": {
+		"codes": {"warming": {"class": "overloaded", "health": "ignore"}},
+		"effects": {"overloaded": {"scope": "channel", "health": "counts"}},
+	}}
+	given := but({"/failure/status": 400, "/failure/provider_code": "warming"})
+	failure.decision == {
+		"class": "overloaded",
+		"reason": "provider_override",
+		"rule": "failure.provider_override",
+		"health": "ignore",
+		"scope": "channel",
+		"isolate": false,
+	} with input as given with data.interlock.overrides.providers as overrides
+
+	# What the code says holds for what it classified only.
+	plain := but({"/failure/status": 529})
+	failure.decision.health == "counts" with input as plain with data.interlock.overrides.providers as overrides
+	failure.decision.scope == "channel" with input as plain with data.interlock.overrides.providers as overrides
+}
+
+test_an_override_does_not_speak_after_output if {
+	overrides := {"p": {"codes": {"warming": {"class": "overloaded", "health": "ignore"}}}}
+	given := but({"/failure/status": 200, "/failure/phase": "after_output", "/failure/provider_code": "warming"})
+	failure.decision.class == "partial_stream" with input as given with data.interlock.overrides.providers as overrides
+	failure.decision.health == "counts" with input as given with data.interlock.overrides.providers as overrides
+}

@@ -4,8 +4,8 @@
 # what its words mean. Only acts that the interlocks leave open are listed.
 package interlock.replay
 
+import data.interlock.exceptions
 import data.interlock.matrix
-import data.interlock.overrides
 
 # Without a row there is no decision, which the gateway takes for a stop.
 decision := verdict if cells
@@ -14,35 +14,54 @@ verdict := {"actions": ["stop"], "reason": "not_replayed", "rule": rule} if {
 	cells == nothing
 } else := {"actions": ["stop"], "reason": "not_idempotent", "rule": "replay.idempotency"} if {
 	not harmless
-} else := {"actions": ["stop"], "reason": "no_candidate", "rule": rule} if {
-	count(acts) == 0
 } else := {
-	"actions": array.concat([act.action | some act in acts], ["stop"]),
+	"actions": [act.action | some act in acts],
 	"reason": acts[0].reason,
 	"rule": rule,
 }
 
-# The row of this failure: one word for each act.
-cells := object.union(object.union(matrix[input.failure.class][input.failure.phase], of_labels), of_alias)
-
 nothing := {"same_route_retry": "no", "same_contract_fallback": "no", "model_substitution": "no"}
 
-# Exceptions: the key's labels in the labels' order, then the alias. A later one wins.
-of_labels := object.union_n([row |
-	some name, value in input.key.labels
-	row := overrides.labels[name][value].matrix[input.failure.class][input.failure.phase]
+# The row of this failure: one word for each act.
+cells := row if {
+	not exceptions.any
+} else := object.union_n([row, said, denied])
+
+row := matrix[input.failure.class][input.failure.phase]
+
+# What the exceptions say of it. A later one wins …
+said := object.union_n([exception.row | some exception in excepting])
+
+# … but what one of them denies no other gives back.
+denied := {act: word |
+	some exception in excepting
+	some act, word in exception.row
+	word == "no"
+}
+
+excepting := [{"of": exception.of, "row": says} |
+	some exception in exceptions.found
+	says := row_of(exception.says.matrix)
+	says != {}
+]
+
+# Of one exception the closer name wins: a class before "*", then a phase before "*".
+row_of(table) := object.union_n([table[class][phase] |
+	some class in ["*", input.failure.class]
+	some phase in phases
 ])
 
-default of_alias := {}
-
-of_alias := overrides.aliases[input.request.alias].matrix[input.failure.class][input.failure.phase]
+# After output nothing is done again, so "*" does not stand for it.
+phases := ["after_output"] if {
+	input.failure.phase == "after_output"
+} else := ["*", input.failure.phase]
 
 rule := concat(".", [source, input.failure.class, input.failure.phase])
 
-source := "overrides.alias" if {
-	of_alias != {}
-} else := "overrides.label" if {
-	of_labels != {}
+source := "matrix" if {
+	not exceptions.any
+} else := concat(".", ["overrides", excepting[count(excepting) - 1].of]) if {
+	count(excepting) > 0
 } else := "matrix"
 
 # Doing the request again cannot do something twice.
@@ -54,16 +73,19 @@ harmless if input.failure.class in {"rate_limited", "upstream_auth", "model_unav
 
 # The order. An untried equal route comes before a sick one again; another model comes after
 # every equal route.
-acts := [act | some act in places; act.open]
-
-places := [
-	{"open": retry == "first", "action": "same_route_retry", "reason": "lone_failure"},
-	{"open": fallback, "action": "same_contract_fallback", "reason": "untried_equal_route"},
-	{"open": retry == "before_substitution", "action": "same_route_retry", "reason": "sick_route_again"},
-	{"open": substitution == "before_retry", "action": "model_substitution", "reason": "approved_substitute"},
-	{"open": retry == "last", "action": "same_route_retry", "reason": "sick_route_again"},
-	{"open": substitution == "last", "action": "model_substitution", "reason": "approved_substitute"},
+order := [
+	{"place": "retry_first", "action": "same_route_retry", "reason": "lone_failure"},
+	{"place": "fallback", "action": "same_contract_fallback", "reason": "untried_equal_route"},
+	{"place": "retry_before_substitution", "action": "same_route_retry", "reason": "sick_route_again"},
+	{"place": "substitution_before_retry", "action": "model_substitution", "reason": "approved_substitute"},
+	{"place": "retry_last", "action": "same_route_retry", "reason": "sick_route_again"},
+	{"place": "substitution_last", "action": "model_substitution", "reason": "approved_substitute"},
+	{"place": "stop", "action": "stop", "reason": "no_candidate"},
 ]
+
+acts := [act | some act in order; act.place in open]
+
+open := {retry, fallback, substitution, "stop"}
 
 # The failed attempt was the first one on its route.
 lone if input.attempt.same_route == 1
@@ -71,41 +93,37 @@ lone if input.attempt.same_route == 1
 # Where the same route comes in the order, by its word.
 retry := "never" if {
 	input.candidates.same_route == 0
-} else := "first" if {
+} else := "retry_first" if {
 	cells.same_route_retry == "once"
 	lone
-} else := "before_substitution" if {
+} else := "retry_before_substitution" if {
 	waits[cells.same_route_retry]
 	lone
-} else := "last" if {
+} else := "retry_last" if {
 	waits[cells.same_route_retry]
-} else := "last" if {
+} else := "retry_last" if {
 	cells.same_route_retry == "last"
 } else := "never"
 
 waits := {"bounded": true, "after_retry_after": input.budget.retry_after_fits}
 
-default fallback := false
-
-fallback if {
+fallback := "fallback" if {
 	input.candidates.same_contract > 0
 	cells.same_contract_fallback in {"yes", "another_account", "capacity"}
-}
-
-fallback if {
+} else := "fallback" if {
 	input.candidates.same_contract_schema_verified > 0
 	cells.same_contract_fallback == "verified"
-}
+} else := "never"
 
 # Where another model comes in the order. `after_both` and `after_waiting` want the same route
 # asked again before it, unless it was or cannot be.
 substitution := "never" if {
 	input.candidates.substitutes == 0
-} else := "last" if {
+} else := "substitution_last" if {
 	cells.model_substitution in {"after_both", "after_waiting"}
 	retry != "never"
 	lone
-} else := "before_retry" if {
+} else := "substitution_before_retry" if {
 	cells.model_substitution in {
 		"after_same_contract",
 		"after_both",

@@ -230,10 +230,111 @@ test_an_override_for_a_label if {
 		with data.interlock.overrides.labels as {"team": {"web": careful}}
 }
 
-test_an_alias_wins_over_a_label if {
+test_an_override_for_a_kind if {
+	given := but(open_to_all, {"/request/kind": "embeddings"})
+	replay.decision.actions == [elsewhere, other, "stop"] with input as given
+		with data.interlock.overrides.kinds as {"embeddings": careful}
+	replay.decision.rule == "overrides.kind.network.before_headers" with input as given
+		with data.interlock.overrides.kinds as {"embeddings": careful}
+	replay.decision.actions == lone.network with input as open_to_all
+		with data.interlock.overrides.kinds as {"embeddings": careful}
+}
+
+test_an_override_for_any_value_of_a_label if {
+	given := but(open_to_all, {"/key/labels": {"team": "web"}})
+	replay.decision.actions == [elsewhere, other, "stop"] with input as given
+		with data.interlock.overrides.labels as {"team": {"*": careful}}
+	replay.decision.actions == lone.network with input as open_to_all
+		with data.interlock.overrides.labels as {"team": {"*": careful}}
+}
+
+bounded := {"matrix": {"network": {"before_headers": {"same_route_retry": "bounded"}}}}
+
+last := {"matrix": {"network": {"before_headers": {"same_route_retry": "last"}}}}
+
+# General to particular: kind, labels by name, alias. The later one wins.
+test_a_later_exception_wins if {
+	given := but(open_to_all, {"/key/labels": {"a": "1", "b": "1"}, "/request/alias": "support"})
+	substitution_between := [elsewhere, again, other, "stop"]
+	substitution_before := [elsewhere, other, again, "stop"]
+	replay.decision.actions == substitution_before with input as given
+		with data.interlock.overrides.labels as {"a": {"1": bounded}}
+		with data.interlock.overrides.aliases as {"support": last}
+	replay.decision.actions == substitution_between with input as given
+		with data.interlock.overrides.labels as {"a": {"1": last}}
+		with data.interlock.overrides.aliases as {"support": bounded}
+	replay.decision.actions == substitution_before with input as given
+		with data.interlock.overrides.labels as {"a": {"1": bounded}, "b": {"1": last}}
+	replay.decision.actions == substitution_before with input as given
+		with data.interlock.overrides.kinds as {"chat": bounded}
+		with data.interlock.overrides.labels as {"b": {"1": last}}
+	replay.decision.actions == substitution_before with input as given
+		with data.interlock.overrides.labels as {"b": {"1": last, "*": bounded}}
+}
+
+test_a_denial_wins_whatever_comes_later if {
 	given := but(open_to_all, {"/key/labels": {"team": "web"}, "/request/alias": "support"})
-	bold := {"matrix": {"network": {"before_headers": {"same_route_retry": "last"}}}}
-	replay.decision.actions == [elsewhere, other, again, "stop"] with input as given
+	replay.decision.actions == [elsewhere, other, "stop"] with input as given
 		with data.interlock.overrides.labels as {"team": {"web": careful}}
-		with data.interlock.overrides.aliases as {"support": bold}
+		with data.interlock.overrides.aliases as {"support": last}
+	replay.decision.rule == "overrides.alias.network.before_headers" with input as given
+		with data.interlock.overrides.labels as {"team": {"web": careful}}
+		with data.interlock.overrides.aliases as {"support": last}
+}
+
+# Cells that an exception does not name are another one's, or the matrix's.
+test_cells_of_several_exceptions_add_up if {
+	given := but(open_to_all, {"/key/labels": {"team": "web"}, "/request/alias": "support"})
+	same := {"matrix": {"network": {"before_headers": {"same_contract_fallback": "no"}}}}
+	replay.decision.actions == [other, "stop"] with input as given
+		with data.interlock.overrides.labels as {"team": {"web": careful}}
+		with data.interlock.overrides.aliases as {"support": same}
+}
+
+stay := {"same_contract_fallback": "no", "model_substitution": "no"}
+
+test_every_class_and_phase_of_an_exception if {
+	every class, actions in lone {
+		every phase in ["before_headers", "before_output"] {
+			given := but(failed(class, phase), {"/request/alias": "support"})
+			replay.decision.actions == [action | some action in actions; action in [again, "stop"]] with input as given
+				with data.interlock.overrides.aliases as {"support": {"matrix": {"*": {"*": stay}}}}
+		}
+	}
+}
+
+test_of_one_exception_the_closer_name_wins if {
+	given := but(open_to_all, {"/request/alias": "support"})
+	every table in [
+		{"*": {"*": stay}, "network": {"*": {"same_contract_fallback": "yes"}}},
+		{"*": {"*": stay, "before_headers": {}}, "network": {"before_headers": {"same_contract_fallback": "yes"}}},
+		{"network": {"*": stay, "before_headers": {"same_contract_fallback": "yes"}}},
+	] {
+		replay.decision.actions == [again, elsewhere, "stop"] with input as given
+			with data.interlock.overrides.aliases as {"support": {"matrix": table}}
+	}
+}
+
+test_every_phase_is_none_after_output if {
+	given := but(failed("network", "after_output"), {"/request/alias": "support"})
+	open_wide := {"matrix": {"network": {"*": {"same_route_retry": "last", "same_contract_fallback": "yes"}}}}
+	replay.decision.actions == ["stop"] with input as given
+		with data.interlock.overrides.aliases as {"support": open_wide}
+	replay.decision.reason == "not_replayed" with input as given
+		with data.interlock.overrides.aliases as {"support": open_wide}
+}
+
+test_an_exception_about_something_else_is_no_rule if {
+	given := but(open_to_all, {"/request/alias": "support"})
+	replay.decision.rule == "matrix.network.before_headers" with input as given
+		with data.interlock.overrides.aliases as {"support": {"substitution": "deny"}}
+	replay.decision.actions == lone.network with input as given
+		with data.interlock.overrides.aliases as {"support": {"substitution": "deny"}}
+}
+
+# An exception opens no act that may happen twice.
+test_an_exception_is_below_idempotency if {
+	given := but(open_to_all, {"/request/alias": "support", "/request/idempotent": false})
+	replay.decision.reason == "not_idempotent" with input as given
+		with data.interlock.overrides.aliases as {"support": last}
 }

@@ -2,7 +2,7 @@
 # it meets the alias's requirements, price ceiling and quality gates, the core has seen to.
 package interlock.substitution
 
-import data.interlock.overrides
+import data.interlock.exceptions
 
 decision := object.union({"approve": false, "disclosure": ""}, refusal) if {
 	refusal
@@ -24,10 +24,9 @@ refusal := {"reason": "caller_forbids", "rule": "substitution.caller"} if {
 	input.failure.class == "schema_invalid"
 	not verified
 } else := {"reason": "denied_by_override", "rule": "substitution.overrides"} if {
-	overrides.aliases[input.alias.name].substitution == "deny"
-} else := {"reason": "denied_by_override", "rule": "substitution.overrides"} if {
-	some name, value in input.key.labels
-	overrides.labels[name][value].substitution == "deny"
+	exceptions.any
+	some exception in exceptions.found
+	exception.says.substitution == "deny"
 }
 
 # Verified for this schema: evidence that is known, and as good as the alias demands of it;

@@ -3,7 +3,7 @@ package interlock.substitution_test
 import data.interlock.substitution
 
 asked := {
-	"request": {"side_effects": "none"},
+	"request": {"kind": "chat", "alias": "support", "side_effects": "none"},
 	"key": {"labels": {"team": "web"}},
 	"alias": {"name": "support", "version": 3, "requires": {}, "quality_gates": {}},
 	"requested": {"model": "m", "price": {"input": 1, "output": 2}},
@@ -86,6 +86,10 @@ test_an_override_may_forbid if {
 		with data.interlock.overrides.aliases as {"support": {"substitution": "deny"}}
 	substitution.decision == expected with input as asked
 		with data.interlock.overrides.labels as {"team": {"web": {"substitution": "deny"}}}
+	substitution.decision == expected with input as asked
+		with data.interlock.overrides.labels as {"team": {"*": {"substitution": "deny"}}}
+	substitution.decision == expected with input as asked
+		with data.interlock.overrides.kinds as {"chat": {"substitution": "deny"}}
 	substitution.decision.approve with input as asked
 		with data.interlock.overrides.labels as {"team": {"batch": {"substitution": "deny"}}}
 }
