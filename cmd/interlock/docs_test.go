@@ -22,6 +22,7 @@ const root = "../.."
 
 var pages = []string{
 	"README.md", "RATIONALE.md", "CHANGELOG.md", "gateway/README.md", "gateway/fault/README.md", "policies/README.md",
+	"sdk/README.md", "sdk/conformance/README.md", "sdk/abi/README.md", "sdk/abi/vectors/README.md",
 }
 
 func readPage(t *testing.T, name string) string {
