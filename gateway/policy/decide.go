@@ -35,6 +35,8 @@ type Record struct {
 	Input    []byte // JSON: the facts that were decided on
 	Output   []byte // JSON: what the rule gave, or the fail-closed decision
 	Hash     string // of point and input, hex: equal inputs have equal hashes, in every process
+
+	mask mask // of its revision
 }
 
 // Meta says how a decision was made.

@@ -73,7 +73,7 @@ func (d *decider[I, D]) make(ctx context.Context, key I, detail *Detail) (D, Met
 		detail = unknownDetail
 	}
 	in := key.with(detail)
-	record := &Record{Point: d.point, Revision: d.revision.id, Input: encodeJSON(in)}
+	record := &Record{Point: d.point, Revision: d.revision.id, Input: encodeJSON(in), mask: d.revision.mask}
 	sum := sha256.Sum256(append([]byte(d.point.String()+" "), record.Input...))
 	record.Hash = hex.EncodeToString(sum[:16])
 

@@ -49,6 +49,7 @@ type Revision struct {
 	substitution *decider[SubstitutionInput, Substitution]
 	replay       *decider[ReplayInput, Replay]
 	reach        [points]*reach
+	mask         mask
 }
 
 // Load reads, checks, compiles and probes a bundle: all or nothing. An error is an Errors
@@ -105,6 +106,9 @@ func build(ctx context.Context, f *files, opts Options) (*Revision, error) {
 		return nil, err
 	}
 	if err := r.probe(ctx, c); err != nil {
+		return nil, err
+	}
+	if r.mask, err = maskOf(ctx, r, c); err != nil {
 		return nil, err
 	}
 	return r, nil
