@@ -3,13 +3,12 @@ package policy
 import (
 	"context"
 	"errors"
-	"fmt"
+	"maps"
 	"path"
 	"strings"
 	"sync"
 
 	"github.com/open-policy-agent/opa/v1/ast"
-	"github.com/open-policy-agent/opa/v1/bundle"
 	"github.com/open-policy-agent/opa/v1/storage"
 	"github.com/open-policy-agent/opa/v1/storage/inmem"
 )
@@ -19,29 +18,34 @@ func (p Point) query() string { return "data.interlock." + p.String() + ".decisi
 
 func (p Point) ref() ast.Ref { return ast.MustParseRef(p.query()) }
 
-// compiled is a bundle that passed every check that needs no evaluation.
+// compiled is the bundles of a revision, which passed every check that needs no evaluation.
 type compiled struct {
-	files    *files
+	parts    []*share
 	data     *tree
 	compiler *ast.Compiler
 	store    storage.Store
 	reach    [points]*reach
 }
 
-// compile parses, merges, compiles and checks a bundle.
-func compile(ctx context.Context, f *files, grants []string) (*compiled, error) {
+// compile parses, merges, compiles and checks bundles.
+func compile(ctx context.Context, bundles []*Bundle, grants []string) (*compiled, error) {
 	caps := capabilities(grants)
-	roots, fault := rootsOf(f)
-	if fault != nil {
-		return nil, Errors{*fault}
-	}
-	modules, faults := modulesOf(f, roots, caps)
-	data, more := dataOf(f)
-	faults = append(faults, more...)
-	if err := faults.orNil(); err != nil {
+	parts, err := compose(bundles, caps)
+	if err != nil {
 		return nil, err
 	}
-	if err := append(data.owned(roots), data.check()...).orNil(); err != nil {
+	modules := map[string]*ast.Module{}
+	data := &tree{root: map[string]any{}}
+	var faults Errors
+	for _, p := range parts {
+		maps.Copy(modules, p.modules)
+		for _, doc := range p.docs {
+			if fault := data.add(doc); fault != nil {
+				faults = append(faults, *fault)
+			}
+		}
+	}
+	if err := append(faults, data.check()...).orNil(); err != nil {
 		return nil, err
 	}
 
@@ -64,7 +68,7 @@ func compile(ctx context.Context, f *files, grants []string) (*compiled, error) 
 		return nil, faultsOf(compiler.Errors).orNil()
 	}
 
-	c := &compiled{files: f, data: data, compiler: compiler}
+	c := &compiled{parts: parts, data: data, compiler: compiler}
 	c.store = inmem.NewFromObjectWithOpts(data.root, inmem.OptRoundTripOnWrite(false), inmem.OptReturnASTValuesOnRead(true))
 	if err := c.pathConflicts(ctx); err != nil {
 		return nil, err
@@ -101,36 +105,36 @@ func (c *compiled) statics() error {
 }
 
 // modulesOf parses a bundle's Rego, but for its tests.
-func modulesOf(f *files, roots []string, caps *ast.Capabilities) (map[string]*ast.Module, Errors) {
+func modulesOf(b *Bundle, caps *ast.Capabilities) (map[string]*ast.Module, Errors) {
 	options := ast.ParserOptions{RegoVersion: ast.RegoV1, Capabilities: caps}
 	modules := map[string]*ast.Module{}
 	var faults Errors
-	for _, file := range f.list {
+	for _, file := range b.list {
 		if path.Ext(file.path) != ".rego" {
 			continue
 		}
-		shown := f.shown(file.path)
+		shown := b.source.shown(file.path)
 		module, err := ast.ParseModuleWithOpts(shown, string(file.text), options)
 		var several ast.Errors
 		switch {
 		case errors.As(err, &several):
 			faults = append(faults, faultsOf(several)...)
-			continue
 		case err != nil:
 			faults = append(faults, Fault{File: shown, Message: err.Error()})
-			continue
-		case module == nil:
-			continue // nothing but blanks
+		case module != nil: // it may be nothing but blanks
+			modules[shown] = module
 		}
-		at, err := storage.NewPathForRef(module.Package.Path)
-		if err != nil || !bundle.RootPathsContain(roots, strings.TrimPrefix(at.String(), "/")) {
-			faults = append(faults, faultAt(module.Package.Location, fmt.Sprintf(
-				"%s lies outside the manifest's roots %s", module.Package, strings.Join(roots, ", "))))
-			continue
-		}
-		modules[shown] = module
 	}
 	return modules, faults
+}
+
+// packagePath returns a module's place among the roots: "interlock/replay".
+func packagePath(module *ast.Module) string {
+	at, err := storage.NewPathForRef(module.Package.Path)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimPrefix(at.String(), "/")
 }
 
 func faultsOf(errs ast.Errors) Errors {

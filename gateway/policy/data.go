@@ -25,17 +25,17 @@ type tree struct {
 	docs []document
 }
 
-// dataOf reads and merges a bundle's data files, as OPA bundles have them: data.json or
-// data.yaml, whose folder is the path.
-func dataOf(f *files) (*tree, Errors) {
-	t := &tree{root: map[string]any{}}
+// dataOf reads a bundle's data files, as OPA bundles have them: data.json or data.yaml, whose
+// folder is the path.
+func dataOf(b *Bundle) ([]document, Errors) {
+	var docs []document
 	var faults Errors
-	for _, file := range f.list {
+	for _, file := range b.list {
 		ext := path.Ext(file.path)
 		if ext != ".json" && ext != ".yaml" && ext != ".yml" {
 			continue
 		}
-		shown := f.shown(file.path)
+		shown := b.source.shown(file.path)
 		if path.Base(file.path) != "data"+ext || ext == ".yml" {
 			faults = append(faults, Fault{File: shown, Message: "a bundle's data files are called data.json or data.yaml: " +
 				"this one would not be read"})
@@ -46,12 +46,18 @@ func dataOf(f *files) (*tree, Errors) {
 			faults = append(faults, *fault)
 			continue
 		}
-		t.docs = append(t.docs, *doc)
-		if clash := merge(t.root, doc.at, doc.value); clash != "" {
-			faults = append(faults, Fault{File: shown, Message: "data." + clash + " stands in another data file too"})
-		}
+		docs = append(docs, *doc)
 	}
-	return t, faults
+	return docs, faults
+}
+
+// add merges a document into the tree.
+func (t *tree) add(doc document) *Fault {
+	t.docs = append(t.docs, doc)
+	if clash := merge(t.root, doc.at, doc.value); clash != "" {
+		return &Fault{File: doc.file, Message: "data." + clash + " stands in another data file too"}
+	}
+	return nil
 }
 
 func documentOf(shown string, f file) (*document, *Fault) {
@@ -164,45 +170,22 @@ func (t *tree) check() Errors {
 	return faults
 }
 
-// rootsOf reads the manifest and returns the roots that the bundle owns.
-func rootsOf(f *files) ([]string, *Fault) {
-	for _, file := range f.list {
-		switch file.path {
-		case "patch.json":
-			return nil, &Fault{File: f.shown(file.path), Message: "a delta bundle is not accepted: send the whole one"}
-		case manifestFile:
-			var m bundle.Manifest
-			if err := util.UnmarshalJSON(file.text, &m); err != nil {
-				return nil, &Fault{File: f.shown(file.path), Message: err.Error()}
-			}
-			m.Init()
-			if m.RegoVersion != nil && *m.RegoVersion != 1 {
-				return nil, &Fault{File: f.shown(file.path), Message: fmt.Sprintf("rego_version is %d; it must be 1", *m.RegoVersion)}
-			}
-			return *m.Roots, nil
-		}
-	}
-	return []string{""}, nil
-}
-
-// owned checks that nothing of the bundle lies outside its roots.
-func (t *tree) owned(roots []string) Errors {
+// outside returns what of a document lies outside its bundle's roots.
+func (doc *document) outside(roots []string) Errors {
 	var faults Errors
-	for _, doc := range t.docs {
-		eachLeaf(doc.at, doc.value, func(at []string) bool {
-			if bundle.RootPathsContain(roots, strings.Join(at, "/")) {
-				return false
-			}
-			for _, root := range roots {
-				if strings.HasPrefix(root, strings.Join(at, "/")+"/") || len(at) == 0 {
-					return true // on the way to a root
-				}
-			}
-			faults = append(faults, Fault{File: doc.file, Message: fmt.Sprintf(
-				"data.%s lies outside the manifest's roots %s", strings.Join(at, "."), strings.Join(roots, ", "))})
+	eachLeaf(doc.at, doc.value, func(at []string) bool {
+		if bundle.RootPathsContain(roots, strings.Join(at, "/")) {
 			return false
-		})
-	}
+		}
+		for _, root := range roots {
+			if strings.HasPrefix(root, strings.Join(at, "/")+"/") || len(at) == 0 {
+				return true // on the way to a root
+			}
+		}
+		faults = append(faults, Fault{File: doc.file, Message: fmt.Sprintf(
+			"data.%s lies outside the manifest's roots %s", strings.Join(at, "."), strings.Join(roots, ", "))})
+		return false
+	})
 	return faults
 }
 

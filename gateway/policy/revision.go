@@ -2,8 +2,12 @@ package policy
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/metrics"
@@ -38,6 +42,7 @@ func (o Options) withDefaults() Options {
 type Revision struct {
 	id      string
 	digest  string
+	parts   []Part
 	options Options
 	kinds   map[string]replayable
 
@@ -56,28 +61,37 @@ type Revision struct {
 // where the bundle itself is at fault. It takes tens of milliseconds of CPU; never on a
 // request's path.
 func Load(ctx context.Context, src Source, opts Options) (*Revision, error) {
-	f, err := src.read(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return build(ctx, f, opts)
+	return LoadAll(ctx, []Source{src}, opts)
 }
 
-// build makes a revision of what was read. It has no other input and no effect.
-func build(ctx context.Context, f *files, opts Options) (*Revision, error) {
+// LoadAll does so with several bundles, of which each owns the roots of its manifest. What
+// none of them owns comes from the default bundle.
+func LoadAll(ctx context.Context, sources []Source, opts Options) (*Revision, error) {
+	bundles := make([]*Bundle, len(sources))
+	for i, src := range sources {
+		var err error
+		if bundles[i], err = Read(ctx, src); err != nil {
+			return nil, err
+		}
+	}
+	return Build(ctx, bundles, opts)
+}
+
+// Build checks, compiles and probes bundles that were read. It has no other input and no
+// effect.
+func Build(ctx context.Context, bundles []*Bundle, opts Options) (*Revision, error) {
 	opts = opts.withDefaults()
-	c, err := compile(ctx, f, opts.Grants)
+	c, err := compile(ctx, bundles, opts.Grants)
 	if err != nil {
 		return nil, err
 	}
 	r := &Revision{
-		id:      f.source.name + "@" + f.digest[:12],
-		digest:  f.digest,
 		options: opts,
 		kinds:   kindsOf(c.data.root),
 		store:   c.store,
 		reach:   c.reach,
 	}
+	r.identify(c.parts)
 	if r.txn, err = c.store.NewTransaction(ctx); err != nil {
 		return nil, err
 	}
@@ -114,8 +128,24 @@ func build(ctx context.Context, f *files, opts Options) (*Revision, error) {
 	return r, nil
 }
 
-// ID identifies the bundle's content: its name and a digest. Equal content has equal IDs.
+// ID identifies the content of all bundles: their IDs, with commas between. Equal content has
+// equal IDs.
 func (r *Revision) ID() string { return r.id }
+
+// Parts returns the bundles that the revision is made of, in the order given; the default
+// bundle, where others leave something to it, comes last.
+func (r *Revision) Parts() []Part { return slices.Clone(r.parts) }
+
+func (r *Revision) identify(parts []*share) {
+	ids, sum := make([]string, len(parts)), sha256.New()
+	r.parts = make([]Part, len(parts))
+	for i, p := range parts {
+		ids[i] = p.bundle.ID()
+		_, _ = fmt.Fprintf(sum, "%s %s\n", p.bundle.source.name, p.bundle.digest)
+		r.parts[i] = Part{Bundle: p.bundle, Roots: p.roots}
+	}
+	r.id, r.digest = strings.Join(ids, ","), hex.EncodeToString(sum.Sum(nil))
+}
 
 // Kind reports whether requests of that kind are replayable (data.interlock.kinds), unless
 // they may have side effects. A kind the bundle does not know is not.

@@ -45,7 +45,7 @@ func Watch(src Source, opts Options, active *Revision, changed func(*Revision, e
 	ctx, stop := context.WithCancel(context.Background())
 	w := &Watcher{src: src, opts: opts, changed: changed, stop: stop, done: make(chan struct{})}
 	if active != nil {
-		w.seen = active.digest
+		w.seen = active.parts[0].Bundle.digest
 	}
 	if src.path == "" {
 		close(w.done)
@@ -131,7 +131,7 @@ func (w *Watcher) look(ctx context.Context) {
 	w.seen = content
 	var r *Revision
 	if err == nil {
-		r, err = build(ctx, f, w.opts)
+		r, err = Build(ctx, []*Bundle{f}, w.opts)
 	}
 	if ctx.Err() != nil {
 		return
@@ -162,10 +162,10 @@ func (w *Watcher) stays(ctx context.Context) bool {
 }
 
 // read reads the bundle as it is at one moment: what changes meanwhile is read again.
-func (w *Watcher) read(ctx context.Context) (f *files, err error) {
+func (w *Watcher) read(ctx context.Context) (f *Bundle, err error) {
 	for range readTries {
 		before := w.src.stampOf()
-		f, err = w.src.read(ctx)
+		f, err = Read(ctx, w.src)
 		w.stamp = w.src.stampOf()
 		if err == nil && w.stamp == before {
 			return f, nil

@@ -1,0 +1,229 @@
+package policy
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+)
+
+// RemoteOptions say how a bundle server is asked.
+type RemoteOptions struct {
+	Poll                  time.Duration // between two questions; 0 = 10 s. A server that knows long polling is asked without a pause
+	Token                 string        // a bearer token; "": none
+	ClientCert, ClientKey string        // files in PEM; read again for every connection. "": none
+	CAFile                string        // a file in PEM; "": the system's authorities
+}
+
+// remote is a bundle server as a Source has it.
+type remote struct {
+	url     string
+	options RemoteOptions
+}
+
+// Remote is the bundle that a server gives at an address.
+func Remote(name, address string, o RemoteOptions) Source {
+	if o.Poll <= 0 {
+		o.Poll = defaultPoll
+	}
+	return Source{name: name, remote: remote{url: address, options: o}}
+}
+
+const (
+	defaultPoll      = 10 * time.Second
+	maxDownload      = 64 << 20
+	maxRedirects     = 5
+	headersTimeout   = 30 * time.Second
+	downloadTimeout  = 2 * time.Minute
+	longPollWait     = 30 * time.Second
+	longPollType     = "application/vnd.openpolicyagent.bundles" // by which a server says that it knows long polling
+	maxETag          = 1 << 10
+	remoteArchive    = "the answer" // how errors name what was downloaded
+	maxHeaderOfReply = 64 << 10
+)
+
+// client asks one bundle server. It is used by one goroutine at a time.
+type client struct {
+	source Source
+	http   *http.Client
+}
+
+// answer is what a bundle server said: another bundle, or that it is still the same one.
+type answer struct {
+	bundle    *Bundle // nil: not modified
+	etag      string
+	longPolls bool // the server knows long polling
+}
+
+// statusError is an answer without a bundle.
+type statusError struct{ status int }
+
+func (e *statusError) Error() string {
+	return fmt.Sprintf("the bundle server answers %d %s", e.status, http.StatusText(e.status))
+}
+
+// final reports whether asking again soon is of no use.
+func (e *statusError) final() bool {
+	return e.status < 500 && e.status != http.StatusRequestTimeout && e.status != http.StatusTooManyRequests
+}
+
+// newClient checks the address and the files that the source names.
+func newClient(s Source) (*client, error) {
+	o := s.remote.options
+	address, err := url.Parse(s.remote.url)
+	if err != nil || address.Host == "" || address.Scheme != "http" && address.Scheme != "https" {
+		return nil, errors.New("the address is no http or https URL")
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if o.CAFile != "" {
+		text, err := os.ReadFile(o.CAFile)
+		if err != nil {
+			return nil, err
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("%s holds no certificate", o.CAFile)
+		}
+	}
+	if o.ClientCert != "" {
+		if _, err := tls.LoadX509KeyPair(o.ClientCert, o.ClientKey); err != nil {
+			return nil, fmt.Errorf("client certificate: %w", err)
+		}
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			pair, err := tls.LoadX509KeyPair(o.ClientCert, o.ClientKey)
+			return &pair, err
+		}
+	}
+	return &client{source: s, http: &http.Client{
+		Transport: &http.Transport{
+			Proxy:                  http.ProxyFromEnvironment,
+			TLSClientConfig:        config,
+			ForceAttemptHTTP2:      true,
+			TLSHandshakeTimeout:    10 * time.Second,
+			ResponseHeaderTimeout:  longPollWait + headersTimeout,
+			IdleConnTimeout:        90 * time.Second,
+			MaxResponseHeaderBytes: maxHeaderOfReply,
+			DisableCompression:     true, // the archive is compressed; its limits are its own
+		},
+		CheckRedirect: func(next *http.Request, before []*http.Request) error {
+			return redirect(next.URL, before[0].URL, len(before), o.Token != "" || o.ClientCert != "" || address.User != nil)
+		},
+	}}, nil
+}
+
+// redirect keeps credentials, and what was asked for over TLS, where they were meant to go.
+func redirect(to, from *url.URL, count int, credentials bool) error {
+	switch {
+	case count > maxRedirects:
+		return fmt.Errorf("more than %d redirects", maxRedirects)
+	case from.Scheme == "https" && to.Scheme != "https":
+		return errors.New("a redirect away from https is not followed")
+	case credentials && (to.Host != from.Host || to.Scheme != from.Scheme):
+		return errors.New("a redirect to another host is not followed with credentials")
+	}
+	return nil
+}
+
+func (c *client) close() { c.http.CloseIdleConnections() }
+
+// get asks for the bundle, unless it is still the one with that ETag. wait is how long the
+// server may take to tell of another; 0 = not at all.
+func (c *client) get(ctx context.Context, etag string, wait time.Duration) (answer, error) {
+	a, err := c.ask(ctx, etag, wait)
+	var faults Errors
+	if err != nil && !errors.As(err, &faults) {
+		err = fmt.Errorf("policy bundle %s: %w", c.source.name, err)
+	}
+	return a, err
+}
+
+func (c *client) ask(ctx context.Context, etag string, wait time.Duration) (answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, wait+downloadTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.source.remote.url, nil)
+	if err != nil {
+		return answer{}, errors.New("the address is no URL")
+	}
+	prefer := "modes=snapshot"
+	if etag != "" {
+		req.Header.Set("If-None-Match", etag)
+		if wait > 0 {
+			prefer += fmt.Sprintf(";wait=%d", int(wait/time.Second))
+		}
+	}
+	req.Header.Set("Prefer", prefer)
+	req.Header.Set("User-Agent", "interlock")
+	if token := c.source.remote.options.Token; token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return answer{}, unaddressed(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	a := answer{
+		etag:      resp.Header.Get("ETag"),
+		longPolls: strings.HasPrefix(resp.Header.Get("Content-Type"), longPollType),
+	}
+	if len(a.etag) > maxETag {
+		a.etag = ""
+	}
+	switch {
+	case resp.StatusCode == http.StatusNotModified && etag != "":
+		return a, nil
+	case resp.StatusCode != http.StatusOK:
+		return a, &statusError{resp.StatusCode}
+	}
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxDownload+1))
+	switch {
+	case err != nil:
+		return a, unaddressed(err)
+	case len(raw) > maxDownload:
+		return a, fmt.Errorf("the answer is larger than %d MiB", maxDownload>>20)
+	}
+	a.bundle, err = unpack(ctx, c.source, raw)
+	if a.bundle != nil {
+		a.bundle.etag = a.etag
+	}
+	return a, err
+}
+
+// unpack reads and verifies an archive that a server sent.
+func unpack(ctx context.Context, s Source, raw []byte) (*Bundle, error) {
+	c := &collector{all: s.key.set()}
+	if err := c.tarball(ctx, remoteArchive, raw); err != nil {
+		return nil, err
+	}
+	b, err := newBundle(s, c, true)
+	if err != nil {
+		return nil, err
+	}
+	b.raw = raw
+	return b, nil
+}
+
+// unaddressed takes the address out of an error, in which there may be a secret.
+func unaddressed(err error) error {
+	var at *url.Error
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
+}
+
+// shownURL returns an address without what may be a secret: who asks, and the query.
+func shownURL(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "a URL"
+	}
+	u.User, u.RawQuery, u.Fragment = nil, "", ""
+	return u.String()
+}
