@@ -1,0 +1,123 @@
+package server
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// exceptionsYAML has two channels of one model, the first in the US and of the provider acme.
+const exceptionsYAML = `
+providers:
+  acme: {adapter: openai, base_url: "{{url acme}}/v1"}
+  b: {adapter: openai, base_url: "{{url b}}/v1"}
+groups:
+  - name: g
+    channels:
+      - {name: acme, region: us, provider: acme, credential: sk-a-0001, priority: 1, models: {m: {}}}
+      - {name: b, region: eu, provider: b, credential: sk-b-0001, priority: 2, models: {m: {}}}
+aliases:
+  checkout: {version: 1, model: m}
+  support: {version: 1, model: m}
+`
+
+// withExample starts a gateway with an example's bundle over the default, for a key with labels.
+func withExample(t *testing.T, name, labels, script string) *stand {
+	t.Helper()
+	dir := policyDir(t)
+	from := filepath.Join("..", "..", "examples", "policies", name)
+	require.NoError(t, filepath.WalkDir(filepath.Join(from, "interlock"), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		at, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, at)), 0o700); err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(dir, at), text, 0o600)
+	}))
+	return setUp(t, map[string]string{"acme": script, "b": "healthy \"from b\" usage 7 2\n"}, exceptionsYAML+
+		"keys:\n  - {name: k, key: \"{{key}}\", groups: [g], labels: {"+labels+"}}\n"+
+		"policy: {bundles: [{name: own, path: \""+dir+"\"}]}\n")
+}
+
+// course is the channel of each attempt of a request.
+func (st *stand) course(a *answer) string {
+	st.t.Helper()
+	var channels []string
+	for _, at := range st.record(a.ID()).Attempts {
+		channels = append(channels, at.Channel)
+	}
+	return strings.Join(channels, " ")
+}
+
+func (st *stand) embed() *answer {
+	st.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	a, err := st.post(ctx, "/v1/embeddings", `{"model":"m","input":"hi"}`)
+	require.NoError(st.t, err)
+	return a
+}
+
+func chatWith(model string) string {
+	return `{"model":"` + model + `","messages":[{"role":"user","content":"hi"}]}`
+}
+
+// The worked examples of exceptions hold for callers of a running gateway.
+func TestExampleExceptions(t *testing.T) {
+	t.Parallel()
+	t.Run("embeddings once", func(t *testing.T) {
+		t.Parallel()
+		st := withExample(t, "embeddings-once", "", "on embeddings\n  status 503\non chat\n  status 503\n")
+		got := st.embed()
+		require.Equal(t, 502, got.Status, got.Body)
+		require.Equal(t, "acme", st.course(got))
+		got = st.chat(chatWith("m"))
+		require.Equal(t, 200, got.Status, got.Body)
+		require.Equal(t, "acme b", st.course(got))
+	})
+	t.Run("one provider's particular 400", func(t *testing.T) {
+		t.Parallel()
+		st := withExample(t, "provider-400-fallback", "",
+			"on chat\n  times 1\n  status 400 code engine_cold\non chat\n  status 400 code bad_parameter\n")
+		got := st.chat(chatWith("m"))
+		require.Equal(t, 200, got.Status, got.Body)
+		require.Equal(t, "acme b", st.course(got))
+		got = st.chat(chatWith("m"))
+		require.Equal(t, 400, got.Status, got.Body)
+		require.Equal(t, "acme", st.course(got))
+	})
+	t.Run("region pinning", func(t *testing.T) {
+		t.Parallel()
+		st := withExample(t, "region-pinning", "residency: eu", "")
+		require.Equal(t, "b", st.course(st.chat(chatWith("m"))))
+		ch := withExample(t, "region-pinning", "residency: ch", "")
+		got := ch.chat(chatWith("m"))
+		require.Equal(t, 503, got.Status, got.Body)
+		require.Equal(t, "no_eligible_route", got.errorCode())
+	})
+	t.Run("an alias without failover", func(t *testing.T) {
+		t.Parallel()
+		st := withExample(t, "alias-without-failover", "", "on chat\n  status 503\n")
+		got := st.chat(chatWith("checkout"))
+		require.Equal(t, 502, got.Status, got.Body)
+		require.Equal(t, "acme acme", st.course(got))
+		got = st.chat(chatWith("support"))
+		require.Equal(t, 200, got.Status, got.Body)
+		require.Equal(t, "acme b", st.course(got))
+	})
+}
