@@ -78,7 +78,8 @@ func hostileConfig(sections map[string]string) string {
 	return "plugins:\n" + list.String() + "providers:\n  good: {adapter: openai, base_url: \"{{url b}}/v1\"}\n" + providers.String() +
 		"groups:\n  - name: all\n    channels:\n" + bad.String() +
 		"      - {name: good, provider: good, credential: sk-BBBB-canary-0002, priority: 2, models: {" + good.String() + "m: {}}}\n" +
-		"keys:\n  - {name: k, key: \"{{key}}\", groups: [all]}\n"
+		"keys:\n  - {name: k, key: \"{{key}}\", groups: [all]}\n" +
+		"breaker: {consecutive_failures: 0, failure_ratio: 0}\n"
 }
 
 func chatOf(model string, stream bool) string {
@@ -96,6 +97,7 @@ func TestAHostilePluginHurtsItsChannelAlone(t *testing.T) {
 		sections[name(m.does)] = fmt.Sprintf("source: \"file:%s\", config: {does: %q}", module, m.does)
 	}
 	st := setUp(t, map[string]string{"a": "healthy \"from a\" usage 7 2\n", "b": "healthy \"from b\" usage 7 2\n"}, hostileConfig(sections))
+	require.NotContains(t, st.operators(t, "/admin/v1/plugins"), `"disabled"`)
 	for _, m := range misdeeds {
 		for _, stream := range []bool{false, true} {
 			if !stream && !m.whole || stream && !m.stream {

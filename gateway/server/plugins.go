@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -75,8 +76,11 @@ func (h *pluginHost) of(ctx context.Context, cfg *config.Config) *pluginSet {
 	set := &pluginSet{byName: map[string]*plugin{}}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
+	places := make(chan struct{}, runtime.GOMAXPROCS(0)) // a start has a wall clock behind it: more at once would run into it
 	for _, c := range cfg.Plugins {
 		wg.Go(func() {
+			places <- struct{}{}
+			defer func() { <-places }()
 			p, fresh := h.get(ctx, c, before.byName[c.Name])
 			mu.Lock()
 			defer mu.Unlock()
