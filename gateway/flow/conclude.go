@@ -121,6 +121,11 @@ func (x *Exchange) tooLate() bool {
 	return x.ranOut && !d.IsZero() && x.g.now().Add(x.budget.minUseful).After(d)
 }
 
+// callersCodes are OpenAI's codes for what some providers have none.
+var callersCodes = map[failure.Class]string{
+	failure.ContextOverflow: "context_length_exceeded", failure.ContentFiltered: "content_filter",
+}
+
 // callers is an upstream's error that is the caller's: its status, type, code and message.
 func (x *Exchange) callers(l *lastFailure) *openai.Error {
 	status := l.status
@@ -130,6 +135,9 @@ func (x *Exchange) callers(l *lastFailure) *openai.Error {
 	u := l.err
 	if u.Message == "" {
 		u.Message = "The upstream refused the request as invalid."
+	}
+	if u.Code == "" { // callers of OpenAI's API look for these words
+		u.Code = callersCodes[l.class]
 	}
 	return openai.FromUpstream(status, u, x.secrets()...)
 }
