@@ -40,12 +40,12 @@ type Bundle struct {
 
 // DecisionLog says where decisions are logged, beside the ledger.
 type DecisionLog struct {
-	// To the gateway's own log.
+	// To the gateway's own log. All three have the events of OPA's decision logs.
 	Console bool `yaml:"console"`
-	// To a file, one JSON object a line.
+	// To a file, one JSON object a line; opened anew when it was moved away.
 	File string `yaml:"file" is:"path"`
-	// To a server, in OPA's format.
-	URL string `yaml:"url" is:"http" soon:"decision logs sent to a server"`
+	// To a server that takes OPA's decision logs: a gzipped JSON array at this address and /logs.
+	URL string `yaml:"url" is:"http"`
 }
 
 // Candidate is a bundle that is tried beside the active ones.

@@ -11,11 +11,11 @@ import (
 	"github.com/interlock-gateway/interlock/gateway/config"
 	"github.com/interlock-gateway/interlock/gateway/key"
 	"github.com/interlock-gateway/interlock/gateway/policy"
+	"github.com/interlock-gateway/interlock/gateway/policy/decisionlog"
 	"github.com/interlock-gateway/interlock/gateway/recovery"
 	"github.com/interlock-gateway/interlock/gateway/route"
 	"github.com/interlock-gateway/interlock/gateway/route/limit"
 	"github.com/interlock-gateway/interlock/gateway/sigv4"
-	"github.com/interlock-gateway/interlock/gateway/telemetry"
 	"github.com/interlock-gateway/interlock/gateway/upstream"
 )
 
@@ -27,8 +27,8 @@ type Parts struct {
 	Policy  *policy.Revision
 	Table   *route.Table
 	Keys    *key.Table
-	// DecisionLogs get every policy decision, beside the ledger.
-	DecisionLogs []*telemetry.Log
+	// DecisionLog gets every policy decision, beside the ledger; nil = none.
+	DecisionLog *decisionlog.Log
 	// Adapter and Pool give what a channel of a provider that is served needs. Without an
 	// adapter, as where its plugin could not be loaded, a channel is no candidate for anything.
 	Adapter func(provider string) adapter.Adapter
@@ -42,7 +42,7 @@ func (gw *Gateway) Build(p Parts) (*Generation, error) {
 	g := &Generation{
 		Number: p.Number, Config: p.Config, Catalog: p.Catalog, Policy: p.Policy, Table: p.Table, Keys: p.Keys,
 		callers: map[*key.Key]*Caller{}, links: map[*route.Channel]*Link{}, budgets: map[string]*Budget{},
-		aliases: map[string]*Alias{}, offers: map[string]*offer{}, names: map[string]string{}, decisionLogs: p.DecisionLogs,
+		aliases: map[string]*Alias{}, offers: map[string]*offer{}, names: map[string]string{}, decisionLog: p.DecisionLog,
 		stream: streaming{
 			heartbeat: p.Config.Stream.Heartbeat,
 			drain:     p.Config.Stream.AfterDisconnect == config.DisconnectDrain,

@@ -14,6 +14,7 @@ import (
 	"github.com/interlock-gateway/interlock/gateway/ledger"
 	"github.com/interlock-gateway/interlock/gateway/openai"
 	"github.com/interlock-gateway/interlock/gateway/policy"
+	"github.com/interlock-gateway/interlock/gateway/policy/decisionlog"
 	"github.com/interlock-gateway/interlock/gateway/recovery"
 	"github.com/interlock-gateway/interlock/gateway/route"
 	"github.com/interlock-gateway/interlock/gateway/route/limit"
@@ -82,15 +83,14 @@ type Generation struct {
 	Table   *route.Table
 	Keys    *key.Table
 
-	callers map[*key.Key]*Caller
-	links   map[*route.Channel]*Link
-	budgets map[string]*Budget
-	aliases map[string]*Alias
-	names   map[string]string // every served and catalogued model's name, by itself
-	offers  map[string]*offer // catalogued and served models; others share unknownOffer
-	stream  streaming
-	// decisionLogs get every policy decision, beside the ledger.
-	decisionLogs []*telemetry.Log
+	callers     map[*key.Key]*Caller
+	links       map[*route.Channel]*Link
+	budgets     map[string]*Budget
+	aliases     map[string]*Alias
+	names       map[string]string // every served and catalogued model's name, by itself
+	offers      map[string]*offer // catalogued and served models; others share unknownOffer
+	stream      streaming
+	decisionLog *decisionlog.Log // gets every policy decision, beside the ledger; nil = none
 }
 
 type streaming struct {

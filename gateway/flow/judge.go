@@ -10,8 +10,8 @@ import (
 	"github.com/interlock-gateway/interlock/gateway/ledger"
 	"github.com/interlock-gateway/interlock/gateway/openai"
 	"github.com/interlock-gateway/interlock/gateway/policy"
+	"github.com/interlock-gateway/interlock/gateway/policy/decisionlog"
 	"github.com/interlock-gateway/interlock/gateway/recovery"
-	"github.com/interlock-gateway/interlock/gateway/telemetry"
 	"github.com/interlock-gateway/interlock/gateway/upstream"
 )
 
@@ -307,10 +307,10 @@ func (x *Exchange) note(p policy.Point, attempt int, verdict, reason string, m *
 	x.rec.Decisions = append(x.rec.Decisions, ledger.Decision{
 		Attempt: attempt, Point: p.String(), Input: m.Record.Input, Output: m.Record.Output, Revision: m.Record.Revision,
 	})
-	for _, log := range x.gen.decisionLogs {
-		log.Decision(&telemetry.DecisionLine{
-			RequestID: x.id, Attempt: attempt, Point: p.String(), Revision: m.Record.Revision,
-			Input: m.Record.Input, Output: m.Record.Output, Cached: m.Cached,
+	if log := x.gen.decisionLog; log != nil {
+		log.Add(decisionlog.Event{
+			At: x.g.now(), RequestID: x.id, Ordinal: len(x.rec.Decisions), Attempt: attempt, Key: x.caller.key.Name,
+			Record: m.Record, Took: m.Took, Cached: m.Cached, Err: m.Err,
 		})
 	}
 	if m.Err != nil {

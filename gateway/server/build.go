@@ -62,15 +62,17 @@ func (s *Server) build(ctx context.Context, cfg *config.Config, cat *catalog.Cat
 	if err != nil {
 		pools.forget()
 		guests.forget()
+		s.decisions.forget(decisions)
 		return err
 	}
 	g, err := s.gateway.Build(flow.Parts{
 		Number: s.number + 1, Config: cfg, Catalog: cat, Policy: rev, Table: table, Keys: keys,
 		Adapter: func(name string) adapter.Adapter { return adapters[name] }, Pool: pools.pool,
-		Guard:        guests.guard,
-		DecisionLogs: decisions,
+		Guard:       guests.guard,
+		DecisionLog: decisions,
 	})
 	if err != nil {
+		s.decisions.forget(decisions)
 		pools.forget()
 		guests.forget()
 		return err
@@ -81,6 +83,7 @@ func (s *Server) build(ctx context.Context, cfg *config.Config, cat *catalog.Cat
 	s.gateway.Use(g)
 	s.pools.swap(pools)
 	s.plugins.swap(guests, s.drained)
+	s.decisions.swap(decisions, cfg, s.drained)
 	s.policy.active(s, src, policyOptions(cfg), rev)
 	return nil
 }

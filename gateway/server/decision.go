@@ -1,63 +1,97 @@
 package server
 
 import (
+	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 
 	"github.com/interlock-gateway/interlock/gateway/config"
-	"github.com/interlock-gateway/interlock/gateway/telemetry"
+	"github.com/interlock-gateway/interlock/gateway/policy/decisionlog"
 )
 
-// decisionFiles are the files that policy decisions are logged to. One stays open until the
-// server stops: requests of an older generation may still write to it.
-type decisionFiles struct {
-	mu   sync.Mutex
-	open map[string]*decisionFile
+// decisionLogs is the decision log in use, and those that requests of older generations may
+// still write to.
+type decisionLogs struct {
+	instance string // of this process, in every event
+
+	mu      sync.Mutex
+	current *decisionlog.Log // nil: decisions are not logged
+	as      config.DecisionLog
+	open    map[*decisionlog.Log]bool
 }
 
-type decisionFile struct {
-	file *os.File
-	log  *telemetry.Log
+func newDecisionLogs() *decisionLogs {
+	return &decisionLogs{instance: rand.Text(), open: map[*decisionlog.Log]bool{}}
 }
 
-// of returns the logs that a configuration asks for.
-func (d *decisionFiles) of(s *Server, cfg *config.Config) ([]*telemetry.Log, error) {
-	var logs []*telemetry.Log
-	if cfg.Policy.DecisionLog.Console {
-		logs = append(logs, s.log)
-	}
-	path := cfg.Policy.DecisionLog.File
-	if path == "" {
-		return logs, nil
-	}
+// of returns the log that a configuration asks for, nil where it asks for none: the one in use
+// where that is the same.
+func (d *decisionLogs) of(s *Server, cfg *config.Config) (*decisionlog.Log, error) {
+	want := cfg.Policy.DecisionLog
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if f := d.open[path]; f != nil {
-		return append(logs, f.log), nil
+	if d.as == want {
+		return d.current, nil
 	}
-	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if want == (config.DecisionLog{}) {
+		return nil, nil
+	}
+	o := decisionlog.Options{
+		File: want.File, URL: want.URL, Instance: d.instance, Version: s.options.Version,
+		Log: s.log.Logger, Dropped: s.metrics.CountDroppedDecisions,
+	}
+	if want.Console {
+		o.Console = s.log.Logger
+	}
+	log, err := decisionlog.Open(o)
 	if err != nil {
 		return nil, fmt.Errorf("policy.decision_log.file: %w", err)
 	}
-	log, err := telemetry.NewLog(telemetry.LogOptions{Output: file})
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	if d.open == nil {
-		d.open = map[string]*decisionFile{}
-	}
-	d.open[path] = &decisionFile{file, log}
-	return append(logs, log), nil
+	d.open[log] = true
+	return log, nil
 }
 
-func (d *decisionFiles) close() (err error) {
+// swap makes log the one in use. The one before is closed once no request can write to it.
+func (d *decisionLogs) swap(log *decisionlog.Log, cfg *config.Config, drained func() <-chan struct{}) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, f := range d.open {
-		err = errors.Join(err, f.log.Close(), f.file.Close())
+	before := d.current
+	d.current, d.as = log, cfg.Policy.DecisionLog
+	d.mu.Unlock()
+	if before == nil || before == log {
+		return
 	}
-	d.open = nil
+	over := drained()
+	go func() {
+		<-over
+		d.mu.Lock()
+		delete(d.open, before)
+		d.mu.Unlock()
+		_ = before.Close(context.Background()) // its losses are told
+	}()
+}
+
+// forget closes a log that was opened for a generation that is not used.
+func (d *decisionLogs) forget(log *decisionlog.Log) {
+	d.mu.Lock()
+	used := log == nil || log == d.current
+	if !used {
+		delete(d.open, log)
+	}
+	d.mu.Unlock()
+	if !used {
+		_ = log.Close(context.Background()) // nothing is in it
+	}
+}
+
+func (d *decisionLogs) close(ctx context.Context) (err error) {
+	d.mu.Lock()
+	open := d.open
+	d.open, d.current = map[*decisionlog.Log]bool{}, nil
+	d.mu.Unlock()
+	for log := range open {
+		err = errors.Join(err, log.Close(ctx))
+	}
 	return err
 }

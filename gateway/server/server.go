@@ -60,7 +60,7 @@ type Server struct {
 	pools     *pools
 	plugins   *pluginHost
 	policy    policyState
-	decisions decisionFiles
+	decisions *decisionLogs
 	watcher   *config.Watcher
 	files     []string
 
@@ -85,7 +85,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{options: o, log: o.Log, metrics: telemetry.NewMetrics(telemetry.Build{Version: o.Version}), done: make(chan struct{})}
+	s := &Server{options: o, log: o.Log, decisions: newDecisionLogs(), metrics: telemetry.NewMetrics(telemetry.Build{Version: o.Version}), done: make(chan struct{})}
 	if r != nil {
 		s.files = r.Files
 	}
@@ -321,7 +321,7 @@ func (s *Server) close(ctx context.Context) (err error) {
 		if s.db != nil {
 			err = errors.Join(err, s.db.Close())
 		}
-		err = errors.Join(err, s.decisions.close())
+		err = errors.Join(err, s.decisions.close(ctx))
 		if s.ownLog {
 			err = errors.Join(err, s.log.Close())
 		}

@@ -66,6 +66,18 @@ func (m *Metrics) CountDecision(point, verdict, reason string, took time.Duratio
 	m.decisionTime.of([1]string{point}).Observe(seconds(took))
 }
 
+// CountDroppedDecisions counts decisions that the decision log has lost.
+func (m *Metrics) CountDroppedDecisions(n int64) { m.droppedDecisions.Add(float64(n)) }
+
+// CountCompared counts a decision that the policy's candidate was asked about, too.
+func (m *Metrics) CountCompared(point string) { m.compared.of([1]string{point}).Inc() }
+
+// CountDifference counts a decision that the policy's candidate and the revision in use make
+// differently. The class is the failure's, "none" before one; key is the caller's by name.
+func (m *Metrics) CountDifference(point, class, key string) {
+	m.differences.of([3]string{point, class, m.key(key)}).Inc()
+}
+
 // CountOverrule counts a verdict that the interlock of that name turned into stop.
 func (m *Metrics) CountOverrule(name string) { m.overrules.of([1]string{name}).Inc() }
 

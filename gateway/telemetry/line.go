@@ -2,7 +2,6 @@ package telemetry
 
 import (
 	"context"
-	"encoding/json"
 	"log/slog"
 	"time"
 )
@@ -118,28 +117,4 @@ func clientRetry(n int) slog.Attr {
 		return slog.Any("client_retry", nil)
 	}
 	return slog.Int("client_retry", n)
-}
-
-// DecisionLine is the log line of a policy decision. Input and Output are JSON: facts only.
-type DecisionLine struct {
-	RequestID string
-	Attempt   int // the attempt it is about; 0 = before the first
-	Point     string
-	Revision  string
-	Input     []byte
-	Output    []byte
-	Cached    bool
-}
-
-// Decision logs a policy decision.
-func (l *Log) Decision(d *DecisionLine) {
-	l.LogAttrs(context.Background(), slog.LevelInfo, "decision",
-		slog.String("request_id", d.RequestID),
-		slog.Int("attempt", d.Attempt),
-		slog.String("point", d.Point),
-		slog.String("revision", d.Revision),
-		slog.Any("input", json.RawMessage(d.Input)),
-		slog.Any("output", json.RawMessage(d.Output)),
-		slog.Bool("cached", d.Cached),
-	)
 }

@@ -61,6 +61,10 @@ type Metrics struct {
 	decisionTime *series[[1]string, prometheus.Observer]
 	overrules    *series[[1]string, prometheus.Counter]
 
+	droppedDecisions prometheus.Counter
+	compared         *series[[1]string, prometheus.Counter]
+	differences      *series[[3]string, prometheus.Counter]
+
 	circuits       *series[[3]string, prometheus.Gauge]
 	circuitVec     *prometheus.GaugeVec
 	investigations *series[[1]string, prometheus.Gauge]
@@ -121,6 +125,12 @@ func (m *Metrics) registerState() {
 		"Time of one policy decision, remembered ones included.", decisionSeconds, "point")
 	m.overrules = counters[[1]string](m, "interlock_interlock_overrules_total",
 		"Verdicts of a policy that an interlock turned into stop.", "name")
+	m.droppedDecisions = m.counter("interlock_decision_log_dropped_total",
+		"Policy decisions that the decision log has lost: what takes them was too slow or away.")
+	m.compared = counters[[1]string](m, "interlock_policy_candidate_compared_total",
+		"Policy decisions that the candidate was asked about, too.", "point")
+	m.differences = counters[[3]string](m, "interlock_policy_candidate_differences_total",
+		"Policy decisions that the candidate and the revision in use make differently.", "point", "class", "key")
 	m.circuits, m.circuitVec = gauges[[3]string](m, "interlock_circuit_state",
 		"State of a circuit: 0 closed, 1 half_open, 2 open.", "group", "channel", "model")
 	m.investigations, _ = gauges[[1]string](m, "interlock_investigations_open",

@@ -18,26 +18,29 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // contract is every name and label set that dashboards outside rely on.
 var contract = map[string]string{
-	"interlock_requests_total":               "endpoint,model,terminal",
-	"interlock_request_seconds":              "",
-	"interlock_attempts_total":               "cause,channel,group,model,outcome",
-	"interlock_first_attempts_total":         "outcome",
-	"interlock_success_after_total":          "cause",
-	"interlock_attempts_per_request":         "",
-	"interlock_decisions_total":              "point,reason,verdict",
-	"interlock_decision_seconds":             "point",
-	"interlock_interlock_overrules_total":    "name",
-	"interlock_circuit_state":                "channel,group,model",
-	"interlock_investigations_open":          "kind",
-	"interlock_plugin_call_seconds":          "function,plugin",
-	"interlock_plugin_traps_total":           "",
-	"interlock_tokens_total":                 "kind,model",
-	"interlock_cost_usd_total":               "key,model",
-	"interlock_task_outcomes_total":          "alias,cause,outcome",
-	"interlock_time_to_first_output_seconds": "",
-	"interlock_gateway_overhead_seconds":     "",
-	"interlock_ledger_queue":                 "",
-	"interlock_upstream_aborts_total":        "",
+	"interlock_requests_total":                     "endpoint,model,terminal",
+	"interlock_request_seconds":                    "",
+	"interlock_attempts_total":                     "cause,channel,group,model,outcome",
+	"interlock_first_attempts_total":               "outcome",
+	"interlock_success_after_total":                "cause",
+	"interlock_attempts_per_request":               "",
+	"interlock_decisions_total":                    "point,reason,verdict",
+	"interlock_decision_seconds":                   "point",
+	"interlock_interlock_overrules_total":          "name",
+	"interlock_decision_log_dropped_total":         "",
+	"interlock_policy_candidate_compared_total":    "point",
+	"interlock_policy_candidate_differences_total": "class,key,point",
+	"interlock_circuit_state":                      "channel,group,model",
+	"interlock_investigations_open":                "kind",
+	"interlock_plugin_call_seconds":                "function,plugin",
+	"interlock_plugin_traps_total":                 "",
+	"interlock_tokens_total":                       "kind,model",
+	"interlock_cost_usd_total":                     "key,model",
+	"interlock_task_outcomes_total":                "alias,cause,outcome",
+	"interlock_time_to_first_output_seconds":       "",
+	"interlock_gateway_overhead_seconds":           "",
+	"interlock_ledger_queue":                       "",
+	"interlock_upstream_aborts_total":              "",
 }
 
 // everything reports each metric once.
@@ -48,6 +51,9 @@ func everything(m *Metrics) {
 	m.FirstOutput(time.Second)
 	m.UpstreamAborted()
 	m.CountDecision("replay", "stop", "class_not_replayed", 90*time.Microsecond)
+	m.CountDroppedDecisions(2)
+	m.CountCompared("replay")
+	m.CountDifference("replay", "overloaded", "web-app")
 	m.CountOverrule("committed")
 	m.CountTokens("gpt-5-mini", "input", 7)
 	m.CountCost("gpt-5-mini", "web-app", 0.25)
