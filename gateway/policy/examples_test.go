@@ -2,7 +2,6 @@ package policy
 
 import (
 	"context"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -163,25 +162,13 @@ func TestExamplesTogether(t *testing.T) {
 // overDefault loads bundles that own a corner each, with the default bundle for the rest.
 func overDefault(t *testing.T, dirs ...string) *Revision {
 	t.Helper()
-	whole := copyBundle(t, nil)
+	var sources []Source
 	for _, dir := range dirs {
-		require.NoError(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.IsDir() || !belongs(entry.Name()) || entry.Name() == manifestFile {
-				return err
-			}
-			text, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			at, err := filepath.Rel(dir, path)
-			if err != nil {
-				return err
-			}
-			writeFile(t, filepath.Join(whole, at), string(text))
-			return nil
-		}))
+		sources = append(sources, Path(filepath.Base(dir), dir))
 	}
-	return loadDir(t, whole)
+	r, err := LoadAll(testContext(t), sources, patient)
+	require.NoError(t, err)
+	return r
 }
 
 // regoTests does what `opa test DIR …` does.
