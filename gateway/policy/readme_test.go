@@ -55,6 +55,11 @@ func TestReadme(t *testing.T) {
 	f, meta := r.Failure(ctx, &FailureInput{Failure: FailureFacts{Status: 498}, Channel: Channel{Provider: "pool-eu"}})
 	require.NoError(t, meta.Err)
 	require.Equal(t, failure.Overloaded, f.Class)
+	f, _ = r.Failure(ctx, &FailureInput{
+		Failure: FailureFacts{Status: 400, ProviderCode: "engine_cold"}, Channel: Channel{Provider: "pool-eu"},
+	})
+	require.Equal(t, failure.ModelUnavailable, f.Class)
+	require.Equal(t, failure.Neutral, f.Effect())
 	f, _ = r.Failure(ctx, &FailureInput{Failure: FailureFacts{Status: 429}, Channel: Channel{Provider: "pool-eu"}})
 	require.Equal(t, ScopeAccount, f.Scope)
 	require.Equal(t, failure.Cools, f.Effect())

@@ -2,8 +2,6 @@ package server
 
 import (
 	"context"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -30,25 +28,8 @@ aliases:
 // withExample starts a gateway with an example's bundle over the default, for a key with labels.
 func withExample(t *testing.T, name, labels, script string) *stand {
 	t.Helper()
-	dir := policyDir(t)
-	from := filepath.Join("..", "..", "examples", "policies", name)
-	require.NoError(t, filepath.WalkDir(filepath.Join(from, "interlock"), func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		at, err := filepath.Rel(from, path)
-		if err != nil {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, at)), 0o700); err != nil {
-			return err
-		}
-		return os.WriteFile(filepath.Join(dir, at), text, 0o600)
-	}))
+	dir, err := filepath.Abs(filepath.Join("..", "..", "examples", "policies", name))
+	require.NoError(t, err)
 	return setUp(t, map[string]string{"acme": script, "b": "healthy \"from b\" usage 7 2\n"}, exceptionsYAML+
 		"keys:\n  - {name: k, key: \"{{key}}\", groups: [g], labels: {"+labels+"}}\n"+
 		"policy: {bundles: [{name: own, path: \""+dir+"\"}]}\n")
