@@ -14,13 +14,45 @@ func (s *Server) policyStatus(w http.ResponseWriter, c *call) error {
 		return err
 	}
 	st := s.PolicyStatus()
+	bundles := make([]bundleView, len(st.Bundles))
+	for i, b := range st.Bundles {
+		bundles[i] = viewBundle(b)
+	}
 	return writeJSON(w, http.StatusOK, struct {
-		Revision    string     `json:"revision"`
-		Source      string     `json:"source"`
-		LoadedAt    *time.Time `json:"loaded_at"`
-		LastError   *string    `json:"last_error"`
-		LastErrorAt *time.Time `json:"last_error_at"`
-	}{st.Revision, st.Source, timeOrNull(st.LoadedAt), textOrNull(st.LastError), timeOrNull(st.LastErrorAt)})
+		Revision    string       `json:"revision"`
+		Source      string       `json:"source"`
+		LoadedAt    *time.Time   `json:"loaded_at"`
+		LastError   *string      `json:"last_error"`
+		LastErrorAt *time.Time   `json:"last_error_at"`
+		Refused     int          `json:"refused"`
+		RollBacks   int          `json:"rollbacks"`
+		Bundles     []bundleView `json:"bundles"`
+	}{
+		st.Revision, st.Source, timeOrNull(st.LoadedAt), textOrNull(st.LastError), timeOrNull(st.LastErrorAt),
+		st.Refused, st.RollBacks, bundles,
+	})
+}
+
+type bundleView struct {
+	Name        string     `json:"name"`
+	Source      string     `json:"source"`
+	Revision    *string    `json:"revision"`
+	Digest      string     `json:"digest"`
+	Roots       []string   `json:"roots"`
+	ETag        *string    `json:"etag"`
+	Signed      bool       `json:"signed"`
+	FromDisk    bool       `json:"from_disk"`
+	LoadedAt    *time.Time `json:"loaded_at"`
+	LastError   *string    `json:"last_error"`
+	LastErrorAt *time.Time `json:"last_error_at"`
+}
+
+func viewBundle(b PolicyBundle) bundleView {
+	return bundleView{
+		Name: b.Name, Source: b.Source, Revision: textOrNull(b.Revision), Digest: b.Digest, Roots: listed(b.Roots),
+		ETag: textOrNull(b.ETag), Signed: b.Signed, FromDisk: b.FromDisk, LoadedAt: timeOrNull(b.LoadedAt),
+		LastError: textOrNull(b.LastError), LastErrorAt: timeOrNull(b.LastErrorAt),
+	}
 }
 
 // evaluate decides on a given input with the policy in use. It changes nothing and is not

@@ -38,6 +38,20 @@ type PolicyStatus struct {
 	LoadedAt         time.Time
 	LastError        string    // why the latest change was refused; "": it was not
 	LastErrorAt      time.Time // zero: nothing was refused yet
+	Bundles          []PolicyBundle
+	Refused          int // changes that were refused since the configuration was loaded
+	RollBacks        int // revisions that were rolled back since then
+}
+
+// PolicyBundle is one bundle of the policy in use, and what became of its latest change.
+type PolicyBundle struct {
+	Name, Source, Revision, Digest, ETag string
+	Roots                                []string // what it owns
+	Signed                               bool     // its signature was verified
+	FromDisk                             bool     // the last good one: its server has not answered yet
+	LoadedAt                             time.Time
+	LastError                            string
+	LastErrorAt                          time.Time
 }
 
 // Plugin is a plugin that the configuration names.
@@ -76,11 +90,17 @@ type Options struct {
 	// KeysChanged builds a generation that knows the stored keys as they are now.
 	KeysChanged  func(context.Context) error
 	PolicyStatus func() PolicyStatus
-	Plugins      func() []Plugin
-	Condition    func() Condition
-	OpenAPI      []byte
-	Version      string
-	Now          func() time.Time
+	// Candidate is the policy that is tried. Promote puts it in force, RollBack ends that, or the
+	// trial; their errors are ErrNoCandidate, ErrInForce or what kept them from it, and then
+	// nothing has changed.
+	Candidate func() Candidate
+	Promote   func(ctx context.Context, who, reason string) error
+	RollBack  func(ctx context.Context, who string) error
+	Plugins   func() []Plugin
+	Condition func() Condition
+	OpenAPI   []byte
+	Version   string
+	Now       func() time.Time
 }
 
 // Server is the operators' side. It keeps nothing of its own but what its metrics have shown.

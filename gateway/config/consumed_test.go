@@ -17,6 +17,7 @@ const self = "github.com/interlock-gateway/interlock/gateway/config"
 var unread = map[string]string{
 	"Config.Version":               "there is one version",
 	"Alias.SameModelFailoverFirst": "only true is allowed",
+	"Bundle.Unsigned":              "the loader asks for it where there is no key",
 }
 
 // A key that is accepted and that nothing reads is a bug: each field of the types is used by

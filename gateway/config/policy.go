@@ -21,21 +21,26 @@ type Bundle struct {
 	// A directory or a .tar.gz file; watched.
 	Path string `yaml:"path" is:"path"`
 	// The bundle's address on a bundle server.
-	URL string `yaml:"url" is:"http" soon:"remote policy bundles"`
+	URL string `yaml:"url" is:"http"`
 	// How often the server is asked.
-	Poll time.Duration `yaml:"poll" default:"10s" min:"100ms" soon:"-"`
-	// The public key, in PEM, that the bundle must be signed with.
-	VerificationKey Secret `yaml:"verification_key" literal:"ok" soon:"signed policy bundles"`
-	// Do without a signature.
-	Unsigned bool `yaml:"unsigned" soon:"-"`
+	Poll time.Duration `yaml:"poll" default:"10s" min:"100ms"`
+	// What the bundle must be signed with: a public key in PEM (RS256, ES256) or a shared secret
+	// (HS256).
+	VerificationKey Secret `yaml:"verification_key" literal:"ok"`
+	// The ID of the key that the signature must name; none is any.
+	VerificationKeyID string `yaml:"verification_key_id" is:"name"`
+	// The scope that the signature must have; none is one without a scope.
+	VerificationScope string `yaml:"verification_scope" is:"name"`
+	// Do without a signature, where there is no verification_key.
+	Unsigned bool `yaml:"unsigned"`
 	// A bearer token for the bundle server.
-	Token Secret `yaml:"token" is:"token" soon:"-"`
+	Token Secret `yaml:"token" is:"token"`
 	// A client certificate for the bundle server, in PEM.
-	ClientCert string `yaml:"client_cert" is:"path" soon:"-"`
+	ClientCert string `yaml:"client_cert" is:"path"`
 	// Its private key.
-	ClientKey string `yaml:"client_key" is:"path" soon:"-"`
+	ClientKey string `yaml:"client_key" is:"path"`
 	// The certificates that the bundle server's may come from, instead of the system's.
-	CAFile string `yaml:"ca_file" is:"path" soon:"-"`
+	CAFile string `yaml:"ca_file" is:"path"`
 }
 
 // DecisionLog says where decisions are logged, beside the ledger.
@@ -51,11 +56,11 @@ type DecisionLog struct {
 // Candidate is a bundle that is tried beside the active ones.
 type Candidate struct {
 	// A directory or a .tar.gz file.
-	Path string `yaml:"path" is:"path" soon:"candidate bundles"`
+	Path string `yaml:"path" is:"path"`
 	// shadow: evaluated and compared only; canary: decides for a share of the keys.
-	Mode CandidateMode `yaml:"mode" default:"shadow" enum:"shadow|canary" soon:"-"`
+	Mode CandidateMode `yaml:"mode" default:"shadow" enum:"shadow|canary"`
 	// The share of keys in canary mode.
-	Percent float64 `yaml:"percent" min:"0" max:"100" soon:"-"`
+	Percent float64 `yaml:"percent" min:"0" max:"100"`
 }
 
 // CandidateMode is what a candidate bundle does.

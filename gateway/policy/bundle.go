@@ -29,6 +29,7 @@ type Bundle struct {
 	signed   bool
 	etag     string // as the server sent it
 	raw      []byte // the archive as a server sent it; nil for others
+	fromDisk bool   // the last good one, read without its server
 }
 
 // Read reads a bundle, and verifies its signature where the source names a key. An error is

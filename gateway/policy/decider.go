@@ -80,6 +80,7 @@ func (d *decider[I, D]) make(ctx context.Context, key I, detail *Detail) (D, Met
 	start := time.Now()
 	output, err := d.revision.evaluate(ctx, d.query, encodeAST(in), d.revision.options.Timeout)
 	meta := Meta{Record: record, Took: time.Since(start)}
+	d.revision.trial.saw(d.point, err != nil && isTimeout(err), d.revision.options.Timeout)
 	var decision D
 	if err == nil {
 		if decision, err = d.decode(output); err != nil {

@@ -181,18 +181,23 @@ func (c *client) ask(ctx context.Context, etag string, wait time.Duration) (answ
 	case resp.StatusCode != http.StatusOK:
 		return a, &statusError{resp.StatusCode}
 	}
-	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxDownload+1))
-	switch {
-	case err != nil:
+	raw, err := readLimited(resp.Body, maxDownload)
+	if err != nil {
 		return a, unaddressed(err)
-	case len(raw) > maxDownload:
-		return a, fmt.Errorf("the answer is larger than %d MiB", maxDownload>>20)
 	}
 	a.bundle, err = unpack(ctx, c.source, raw)
 	if a.bundle != nil {
 		a.bundle.etag = a.etag
 	}
 	return a, err
+}
+
+func readLimited(r io.Reader, limit int) ([]byte, error) {
+	raw, err := io.ReadAll(io.LimitReader(r, int64(limit)+1))
+	if err == nil && len(raw) > limit {
+		err = fmt.Errorf("it is larger than %d MiB", limit>>20)
+	}
+	return raw, err
 }
 
 // unpack reads and verifies an archive that a server sent.

@@ -43,6 +43,7 @@ type Revision struct {
 	id      string
 	digest  string
 	parts   []Part
+	trial   trial
 	options Options
 	kinds   map[string]replayable
 
@@ -87,6 +88,7 @@ func Build(ctx context.Context, bundles []*Bundle, opts Options) (*Revision, err
 	}
 	r := &Revision{
 		options: opts,
+		trial:   trial{failing: make(chan struct{})},
 		kinds:   kindsOf(c.data.root),
 		store:   c.store,
 		reach:   c.reach,

@@ -141,6 +141,12 @@ func (s *Signing) sign(list []file) ([]byte, error) {
 // encodePart encodes what surely can be marshalled: words only.
 func encodePart(v any) string { return base64.RawURLEncoding.EncodeToString([]byte(canonical(v))) }
 
+// Algorithm returns what the key signs with: RS256, ES256 or HS256.
+func (s *Signing) Algorithm() (string, error) {
+	_, algorithm, err := s.signer()
+	return algorithm, err
+}
+
 // signer returns what signs a text, and the algorithm, which the kind of key decides.
 func (s *Signing) signer() (sign func([]byte) ([]byte, error), algorithm string, err error) {
 	if !strings.Contains(s.Key, "-----BEGIN") {

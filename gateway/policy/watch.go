@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -23,58 +22,72 @@ const (
 
 // Watcher follows a bundle on disk. It owns one goroutine until Close.
 type Watcher struct {
-	src     Source
-	opts    Options
-	changed func(*Revision, error)
-
-	notices *fsnotify.Watcher // nil: only polls
-	stop    context.CancelFunc
-	done    chan struct{}
-	once    sync.Once
-
-	seen  string // the content that was last built or refused
-	stamp string // what the files looked like then
+	stop context.CancelFunc
+	done chan struct{}
 }
 
 // Watch builds src again whenever its content changes and calls changed with the new revision,
 // or with nil and the error while what is on disk is refused: the caller keeps what it has.
 // Calls come one at a time, from the watcher's goroutine, once for each content; a content that
-// comes back is built and reported anew. active is the revision in use, built from src before;
-// nil is none. The built-in bundle never changes. Close ends it.
+// comes back is built and reported anew. active is the revision in use, built from src alone;
+// nil is none. What is not on disk never changes. Close ends it.
 func Watch(src Source, opts Options, active *Revision, changed func(*Revision, error)) (*Watcher, error) {
 	ctx, stop := context.WithCancel(context.Background())
-	w := &Watcher{src: src, opts: opts, changed: changed, stop: stop, done: make(chan struct{})}
-	if active != nil {
-		w.seen = active.parts[0].Bundle.digest
+	w := &Watcher{stop: stop, done: make(chan struct{})}
+	seen := ""
+	if b := active.bundleOf(src); b != nil {
+		seen = b.digest
 	}
-	if src.path == "" {
-		close(w.done)
-		return w, nil
-	}
-	// Without notices (the system's limit on watches is reached) the poll alone is quick enough.
-	if notices, err := fsnotify.NewWatcher(); err == nil {
-		w.notices = notices
-		w.follow()
-	}
-	go w.run(ctx)
+	go func() {
+		defer close(w.done)
+		if src.path == "" {
+			return
+		}
+		watch(ctx, src, seen, func(ctx context.Context, b *Bundle) error {
+			r, err := Build(ctx, []*Bundle{b}, opts)
+			if err == nil && ctx.Err() == nil {
+				changed(r, nil)
+			}
+			return err
+		}, func(err error) { changed(nil, err) })
+	}()
 	return w, nil
 }
 
 // Close stops watching and waits until no call of changed is running. It is not called from
 // changed.
 func (w *Watcher) Close() error {
-	w.once.Do(func() {
-		w.stop()
-		<-w.done
-		if w.notices != nil {
-			_ = w.notices.Close() // it holds nothing that could be lost
-		}
-	})
+	w.stop()
+	<-w.done
 	return nil
 }
 
-func (w *Watcher) run(ctx context.Context) {
-	defer close(w.done)
+// watcher looks at one bundle on disk.
+type watcher struct {
+	src     Source
+	take    func(context.Context, *Bundle) error
+	refused func(error)
+
+	notices *fsnotify.Watcher // nil: only polls
+	seen    string            // the content that was last taken or refused
+	stamp   string            // what the files looked like then
+}
+
+// watch gives take each other content of a bundle on disk, until ctx ends. What cannot be read,
+// or is not taken and is still there a moment later, is told to refused. seen is the digest of
+// the content that was taken before; "" is none.
+func watch(ctx context.Context, src Source, seen string, take func(context.Context, *Bundle) error, refused func(error)) {
+	w := &watcher{src: src, take: take, refused: refused, seen: seen}
+	// Without notices (the system's limit on watches is reached) the poll alone is quick enough.
+	if notices, err := fsnotify.NewWatcher(); err == nil {
+		w.notices = notices
+		defer func() { _ = notices.Close() }() // it holds nothing that could be lost
+		w.follow()
+	}
+	w.run(ctx)
+}
+
+func (w *watcher) run(ctx context.Context) {
 	poll := time.NewTicker(pollEvery)
 	defer poll.Stop()
 	settle := time.NewTimer(0) // once at the start: it may have changed since it was loaded
@@ -111,7 +124,7 @@ func (w *Watcher) run(ctx context.Context) {
 }
 
 // look reads the bundle and, if its content is another than the last one, builds it.
-func (w *Watcher) look(ctx context.Context) {
+func (w *watcher) look(ctx context.Context) {
 	f, err := w.read(ctx)
 	if ctx.Err() != nil {
 		return
@@ -129,25 +142,17 @@ func (w *Watcher) look(ctx context.Context) {
 		return
 	}
 	w.seen = content
-	var r *Revision
 	if err == nil {
-		r, err = Build(ctx, []*Bundle{f}, w.opts)
+		err = w.take(ctx, f)
 	}
-	if ctx.Err() != nil {
-		return
+	if err != nil && ctx.Err() == nil && w.stays(ctx) {
+		w.refused(err)
 	}
-	if err != nil {
-		r = nil
-		if !w.stays(ctx) {
-			return
-		}
-	}
-	w.changed(r, err)
 }
 
 // stays reports whether a refused content is more than a file caught half written: whether
 // it is still there a moment later. What has come in its place is looked at next.
-func (w *Watcher) stays(ctx context.Context) bool {
+func (w *watcher) stays(ctx context.Context) bool {
 	stamp := w.stamp
 	select {
 	case <-ctx.Done():
@@ -162,7 +167,7 @@ func (w *Watcher) stays(ctx context.Context) bool {
 }
 
 // read reads the bundle as it is at one moment: what changes meanwhile is read again.
-func (w *Watcher) read(ctx context.Context) (f *Bundle, err error) {
+func (w *watcher) read(ctx context.Context) (f *Bundle, err error) {
 	for range readTries {
 		before := w.src.stampOf()
 		f, err = Read(ctx, w.src)
@@ -180,7 +185,7 @@ func (w *Watcher) read(ctx context.Context) (f *Bundle, err error) {
 }
 
 // concerns leaves out what happens beside the bundle in the folder that holds it.
-func (w *Watcher) concerns(name string) bool {
+func (w *watcher) concerns(name string) bool {
 	root := filepath.Clean(w.src.path)
 	name = filepath.Clean(name)
 	return name == root || strings.HasPrefix(name, root+string(filepath.Separator))
@@ -188,7 +193,7 @@ func (w *Watcher) concerns(name string) bool {
 
 // follow asks for notices about every folder of the bundle, and about the one that holds it:
 // the whole bundle may be replaced by renaming.
-func (w *Watcher) follow() {
+func (w *watcher) follow() {
 	_ = w.notices.Add(filepath.Dir(filepath.Clean(w.src.path))) // the poll finds what this does not
 	if isTarball(w.src.path) {
 		return

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -151,12 +152,22 @@ func TestWatchByPollAlone(t *testing.T) {
 	dir := copyBundle(t, nil)
 	active := loadDir(t, dir)
 	heard := make(chan news, 10)
-	w, err := Watch(Path("test", dir), patient, active, func(r *Revision, err error) { heard <- news{revision: r, err: err} })
-	require.NoError(t, err)
-	for _, name := range w.notices.WatchList() {
-		require.NoError(t, w.notices.Remove(name))
+	ctx, stop := context.WithCancel(testContext(t))
+	w := &watcher{src: Path("test", dir), seen: active.parts[0].Bundle.digest, refused: func(err error) { heard <- news{err: err} }}
+	w.take = func(ctx context.Context, b *Bundle) error {
+		r, err := Build(ctx, []*Bundle{b}, patient)
+		heard <- news{revision: r, err: err}
+		return nil
 	}
-	defer w.Close()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		w.run(ctx)
+	}()
+	defer func() {
+		stop()
+		<-ended
+	}()
 	writeFile(t, filepath.Join(dir, matrixFile), lastInsteadOfOnce(t))
 	n := next(t, heard)
 	require.NoError(t, n.err)

@@ -31,14 +31,16 @@ func load(o Options) (*config.Config, *catalog.Catalog, *config.Result, error) {
 // build makes a generation from a configuration and a policy (nil = the one that the
 // configuration names) and swaps it in. On an error nothing has changed. s.building is held.
 func (s *Server) build(ctx context.Context, cfg *config.Config, cat *catalog.Catalog, rev *policy.Revision) error {
-	src := source(cfg)
+	opened := s.policy.current()
 	if rev == nil {
 		var err error
-		if rev, err = policy.Load(ctx, src, policyOptions(cfg)); err != nil {
+		if opened, err = s.reopenPolicy(ctx, cfg); err != nil {
 			s.policy.failed(err)
 			return fmt.Errorf("policy: %w", err)
 		}
+		rev = opened.revision
 	}
+	opened.revision = rev
 	stored, err := s.db.Keys(ctx)
 	if err != nil {
 		return fmt.Errorf("keys: %w", err)
@@ -65,13 +67,16 @@ func (s *Server) build(ctx context.Context, cfg *config.Config, cat *catalog.Cat
 		s.decisions.forget(decisions)
 		return err
 	}
+	decides := s.candidate.decides(rev)
+	tried := s.candidate.try(ctx, s, cfg, decides)
 	g, err := s.gateway.Build(flow.Parts{
-		Number: s.number + 1, Config: cfg, Catalog: cat, Policy: rev, Table: table, Keys: keys,
+		Number: s.number + 1, Config: cfg, Catalog: cat, Policy: decides, Trial: tried, Table: table, Keys: keys,
 		Adapter: func(name string) adapter.Adapter { return adapters[name] }, Pool: pools.pool,
 		Guard:       guests.guard,
 		DecisionLog: decisions,
 	})
 	if err != nil {
+		s.candidate.forget(tried)
 		s.decisions.forget(decisions)
 		pools.forget()
 		guests.forget()
@@ -84,7 +89,8 @@ func (s *Server) build(ctx context.Context, cfg *config.Config, cat *catalog.Cat
 	s.pools.swap(pools)
 	s.plugins.swap(guests, s.drained)
 	s.decisions.swap(decisions, cfg, s.drained)
-	s.policy.active(s, src, policyOptions(cfg), rev)
+	s.candidate.use(s, cfg, rev, tried)
+	s.policy.active(s, opened)
 	return nil
 }
 

@@ -24,11 +24,7 @@ type Found func(key, message string)
 // its state is kept, the way to each provider. All of it is reported. Nothing is dialled, made
 // or changed.
 func Check(ctx context.Context, cfg *config.Config, found Found) {
-	for i, b := range cfg.Policy.Bundles {
-		if b.Path != "" {
-			loadBundle(ctx, cfg, i, found)
-		}
-	}
+	checkPolicy(ctx, cfg, found)
 	checkState(cfg, found)
 	checkProviders(cfg, found)
 	checkPlugins(cfg, found)
@@ -77,33 +73,88 @@ func checkPlugins(cfg *config.Config, found Found) {
 	}
 }
 
-// loadPolicy loads the bundle that a configuration names; nil where that is faulty.
-func loadPolicy(ctx context.Context, cfg *config.Config, found Found) *policy.Revision {
-	return loadBundle(ctx, cfg, activeBundle(cfg), found)
+// loadPolicy opens the bundles that a configuration names; without a revision where they are
+// faulty.
+func loadPolicy(ctx context.Context, cfg *config.Config, found Found) openedPolicy {
+	broken := false
+	o := openedPolicy{set: policySet(cfg, func(key, message string) {
+		broken = true
+		found(key, message)
+	})}
+	if broken {
+		return o
+	}
+	var err error
+	if o.revision, o.troubles, err = o.set.Open(ctx, nil); err != nil {
+		policyFault(cfg, -1, err, found)
+	}
+	return o
 }
 
-func loadBundle(ctx context.Context, cfg *config.Config, index int, found Found) *policy.Revision {
-	src, key := policy.Builtin(), "policy"
-	if index >= 0 {
-		b := cfg.Policy.Bundles[index]
-		src, key = policy.Path(b.Name, b.Path), bundleKey(index)
+// checkPolicy finds bundles that a start would refuse, as far as that can be said without
+// asking a server: its last good bundle stands for what it gives.
+func checkPolicy(ctx context.Context, cfg *config.Config, found Found) {
+	broken, unknown := false, false
+	set := policySet(cfg, func(key, message string) {
+		broken = true
+		found(key, message)
+	})
+	if broken {
+		return
 	}
-	rev, err := policy.Load(ctx, src, policyOptions(cfg))
-	if err == nil {
-		return rev
+	var bundles []*policy.Bundle
+	for i, src := range set.Sources {
+		b, err := set.Offline(ctx, src)
+		switch {
+		case err != nil:
+			policyFault(cfg, i, err, found)
+		case b == nil:
+			unknown = true
+		default:
+			bundles = append(bundles, b)
+		}
 	}
+	if unknown || len(bundles) == 0 {
+		return
+	}
+	if _, err := policy.Build(ctx, bundles, set.Options); err != nil {
+		policyFault(cfg, -1, err, found)
+	}
+}
+
+// policyFault reports what is wrong with the bundle of that index, or with the one whose file
+// a fault names.
+func policyFault(cfg *config.Config, index int, err error, found Found) {
 	var faults policy.Errors
 	if !errors.As(err, &faults) {
-		found(key, err.Error())
-		return nil
+		found(keyOfBundle(cfg, index, strings.TrimPrefix(err.Error(), "policy bundle ")), err.Error())
+		return
 	}
 	for _, f := range faults {
-		found(key, f.String())
+		found(keyOfBundle(cfg, index, f.File), f.String())
 	}
-	return nil
 }
 
-func bundleKey(index int) string { return "policy.bundles[" + strconv.Itoa(index) + "].path" }
+// keyOfBundle is the key of the configuration that a message about a bundle belongs to.
+func keyOfBundle(cfg *config.Config, index int, about string) string {
+	for i, b := range cfg.Policy.Bundles {
+		if index >= 0 && i != index || index < 0 && !strings.HasPrefix(about, b.Name+":") && (b.Path == "" || !strings.HasPrefix(about, b.Path)) {
+			continue
+		}
+		if b.URL != "" {
+			return bundleKey(i, "url")
+		}
+		return bundleKey(i, "path")
+	}
+	if len(cfg.Policy.Bundles) > 0 {
+		return "policy.bundles"
+	}
+	return "policy"
+}
+
+func bundleKey(index int, name string) string {
+	return "policy.bundles[" + strconv.Itoa(index) + "]." + name
+}
 
 // checkState finds what keeps the gateway from keeping what it must.
 func checkState(cfg *config.Config, found Found) {

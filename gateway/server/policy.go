@@ -2,7 +2,10 @@ package server
 
 import (
 	"context"
+	"errors"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -11,62 +14,156 @@ import (
 	"github.com/interlock-gateway/interlock/gateway/policy"
 )
 
-// source is the bundle that a configuration names, else the built-in.
-func source(cfg *config.Config) policy.Source {
-	if i := activeBundle(cfg); i >= 0 {
-		return policy.Path(cfg.Policy.Bundles[i].Name, cfg.Policy.Bundles[i].Path)
+// policyFolder is where the last good bundles of servers are kept, in data_dir.
+const policyFolder = "policy"
+
+// bundleSource is where one bundle of the configuration comes from.
+func bundleSource(b *config.Bundle) (policy.Source, error) {
+	src := policy.Path(b.Name, b.Path)
+	if b.URL != "" {
+		src = policy.Remote(b.Name, b.URL, policy.RemoteOptions{
+			Poll: b.Poll, Token: b.Token.Reveal(), ClientCert: b.ClientCert, ClientKey: b.ClientKey, CAFile: b.CAFile,
+		})
 	}
-	return policy.Builtin()
+	if b.VerificationKey == "" {
+		return src, nil
+	}
+	key, err := policy.ParseKey(b.VerificationKey.Reveal(), b.VerificationKeyID, b.VerificationScope)
+	return src.SignedWith(key), err
 }
 
-// activeBundle is the index of the first bundle with a path; -1 where there is none.
-func activeBundle(cfg *config.Config) int {
-	return slices.IndexFunc(cfg.Policy.Bundles, func(b config.Bundle) bool { return b.Path != "" })
+// policySet is the bundles that a configuration names. A key that cannot be read is told to
+// found.
+func policySet(cfg *config.Config, found Found) policy.Set {
+	set := policy.Set{Dir: filepath.Join(cfg.DataDir, policyFolder), Options: policyOptions(cfg)}
+	for i := range cfg.Policy.Bundles {
+		src, err := bundleSource(&cfg.Policy.Bundles[i])
+		if err != nil {
+			found(bundleKey(i, "verification_key"), err.Error())
+		}
+		set.Sources = append(set.Sources, src)
+	}
+	return set
 }
 
 func policyOptions(cfg *config.Config) policy.Options {
 	return policy.Options{Timeout: cfg.Policy.Timeout}
 }
 
-// policyState is the active revision, what became of the latest change, and who watches for
-// the next.
+// openPolicy reads the bundles that a configuration names. in is the policy in use, nil at a
+// start.
+func openPolicy(ctx context.Context, cfg *config.Config, in *policy.Revision) (openedPolicy, error) {
+	var faults []error
+	o := openedPolicy{}
+	o.set = policySet(cfg, func(key, message string) { faults = append(faults, errors.New(key+": "+message)) })
+	err := errors.Join(faults...)
+	if err == nil {
+		o.revision, o.troubles, err = o.set.Open(ctx, in)
+	}
+	return o, err
+}
+
+// reopenPolicy reads the bundles of a configuration that takes the place of another. What has
+// not changed stays the same revision.
+func (s *Server) reopenPolicy(ctx context.Context, cfg *config.Config) (openedPolicy, error) {
+	before := s.policy.current()
+	o, err := openPolicy(ctx, cfg, before.revision)
+	if err == nil && before.revision != nil && before.same(o.set) && before.revision.ID() == o.revision.ID() {
+		return before, nil
+	}
+	return o, err
+}
+
+// openedPolicy is a revision, and what it was opened as.
+type openedPolicy struct {
+	set      policy.Set
+	revision *policy.Revision
+	troubles []policy.Trouble
+}
+
+func (o *openedPolicy) same(set policy.Set) bool {
+	return slices.Equal(o.set.Sources, set.Sources) && o.set.Dir == set.Dir && o.set.Options.Timeout == set.Options.Timeout
+}
+
+// policyState is the active revision, what became of the latest change, and who follows the
+// bundles.
 type policyState struct {
 	mu       sync.Mutex
-	source   policy.Source
-	revision *policy.Revision
+	opened   openedPolicy
+	taking   *policy.Revision // what the follower is putting in force
 	loaded   time.Time
 	lastErr  string
 	errAt    time.Time
-	watcher  *policy.Watcher
+	follower *policy.Follower
 }
 
-// active notes the revision in use and watches where it came from.
-func (p *policyState) active(s *Server, src policy.Source, o policy.Options, rev *policy.Revision) {
+// active notes what is in use and follows the bundles it came from. s.building is held.
+func (p *policyState) active(s *Server, o openedPolicy) {
 	p.mu.Lock()
-	moved := p.revision == nil || p.source != src
-	if p.revision == nil || p.revision.ID() != rev.ID() {
+	defer p.mu.Unlock()
+	before := p.opened
+	if before.revision == nil || before.revision.ID() != o.revision.ID() {
 		p.loaded = time.Now()
 	}
-	p.source, p.revision, p.lastErr = src, rev, ""
-	var before *policy.Watcher
-	if moved {
-		before, p.watcher = p.watcher, nil
-	}
-	p.mu.Unlock()
-	if !moved {
+	p.opened, p.lastErr = o, ""
+	if p.follower != nil && before.same(o.set) && (o.revision == before.revision || o.revision == p.taking) {
 		return
 	}
-	if before != nil {
-		go before.Close() // it may be the one that called us
+	for _, t := range o.troubles {
+		s.log.Error("policy bundle not taken; the last good one on disk is in force", "bundle", t.Source.Name(), "error", t.Err.Error())
 	}
-	w, err := policy.Watch(src, o, rev, s.policyChanged)
-	if err != nil {
-		s.log.Error("the policy cannot be watched", "error", err.Error())
-		return
+	if p.follower != nil {
+		go p.follower.Close() // a hook of it may be waiting for what is being built
 	}
+	p.follower = s.followPolicy(o, before.revision)
+}
+
+// followPolicy keeps the bundles up to date. A follower that was replaced meanwhile changes
+// nothing more.
+func (s *Server) followPolicy(o openedPolicy, previous *policy.Revision) *policy.Follower {
+	var f *policy.Follower
+	if previous != nil && previous.ID() == o.revision.ID() {
+		previous = nil
+	}
+	f = policy.Follow(o.set, o.revision, previous, o.troubles, policy.Hooks{
+		Activate: func(r *policy.Revision) error { return s.takePolicy(&f, r) },
+		Refused: func(src policy.Source, err error) {
+			s.log.Error("policy refused; the one before stays", "bundle", src.Name(), "error", err.Error())
+		},
+		RolledBack: func(from, to *policy.Revision) {
+			s.log.Error("policy rolled back: its decisions kept timing out", "from", from.ID(), "revision", to.ID())
+		},
+		NotKept: func(src policy.Source, err error) {
+			s.log.Warn("a policy bundle is not kept on disk", "bundle", src.Name(), "error", err.Error())
+		},
+	})
+	return f
+}
+
+// takePolicy puts a revision of a follower in force.
+func (s *Server) takePolicy(f **policy.Follower, r *policy.Revision) error {
+	ctx, cancel := context.WithTimeout(s.ctx, time.Minute)
+	defer cancel()
+	s.building.Lock() // also: the follower was made under it
+	defer s.building.Unlock()
+	if !s.policy.takes(*f, r) {
+		return errors.New("another configuration was loaded")
+	}
+	defer s.policy.takes(*f, nil)
+	g := s.gateway.Generation()
+	if err := s.build(ctx, g.Config, g.Catalog, r); err != nil {
+		return err
+	}
+	s.log.Info("policy activated", "revision", r.ID(), "generation", s.gateway.Generation().Number)
+	return nil
+}
+
+// takes notes what the follower is putting in force, and reports whether it is the one in use.
+func (p *policyState) takes(f *policy.Follower, r *policy.Revision) bool {
 	p.mu.Lock()
-	p.watcher = w
-	p.mu.Unlock()
+	defer p.mu.Unlock()
+	p.taking = r
+	return p.follower == f
 }
 
 func (p *policyState) failed(err error) {
@@ -75,42 +172,63 @@ func (p *policyState) failed(err error) {
 	p.mu.Unlock()
 }
 
+// current is what is in use.
+func (p *policyState) current() openedPolicy {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.opened
+}
+
 func (p *policyState) close() {
 	p.mu.Lock()
-	w := p.watcher
-	p.watcher = nil
+	f := p.follower
+	p.follower = nil
 	p.mu.Unlock()
-	if w != nil {
-		_ = w.Close() // never an error
+	if f != nil {
+		f.Close()
 	}
 }
 
 func (p *policyState) status() admin.PolicyStatus {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	st := admin.PolicyStatus{Source: p.source.Name(), LoadedAt: p.loaded, LastError: p.lastErr, LastErrorAt: p.errAt}
-	if p.revision != nil {
-		st.Revision = p.revision.ID()
+	st := admin.PolicyStatus{LoadedAt: p.loaded, LastError: p.lastErr, LastErrorAt: p.errAt}
+	if p.opened.revision == nil {
+		return st
 	}
+	st.Revision = p.opened.revision.ID()
+	known := map[string]policy.BundleStatus{}
+	if p.follower != nil {
+		f := p.follower.Status()
+		st.Refused, st.RollBacks = f.Refused, f.RollBacks
+		for _, b := range f.Bundles {
+			known[b.Name] = b
+			if b.LastErrorAt.After(st.LastErrorAt) {
+				st.LastErrorAt = b.LastErrorAt
+				if p.lastErr == "" {
+					st.LastError = b.LastError
+				}
+			}
+			if st.LastError == "" {
+				st.LastError = b.LastError
+			}
+		}
+	}
+	var names []string
+	for _, part := range p.opened.revision.Parts() {
+		b := part.Bundle
+		name := b.Source().Name()
+		names = append(names, name)
+		view := admin.PolicyBundle{
+			Name: name, Source: b.Source().Where(), Revision: b.Revision(), Digest: b.Digest(), ETag: b.ETag(),
+			Roots: part.Roots, Signed: b.Signed(), LoadedAt: p.loaded,
+		}
+		if k, ok := known[name]; ok {
+			view.ETag, view.FromDisk, view.LoadedAt = k.ETag, k.FromDisk, k.LoadedAt
+			view.LastError, view.LastErrorAt = k.LastError, k.LastErrorAt
+		}
+		st.Bundles = append(st.Bundles, view)
+	}
+	st.Source = strings.Join(names, ",")
 	return st
-}
-
-// policyChanged is told by the watcher: a new revision, or why what is on disk is refused.
-func (s *Server) policyChanged(rev *policy.Revision, err error) {
-	if err != nil {
-		s.policy.failed(err)
-		s.log.Error("policy refused; the one before stays", "error", err.Error())
-		return
-	}
-	ctx, cancel := context.WithTimeout(s.ctx, time.Minute)
-	defer cancel()
-	s.building.Lock()
-	defer s.building.Unlock()
-	g := s.gateway.Generation()
-	if err := s.build(ctx, g.Config, g.Catalog, rev); err != nil {
-		s.policy.failed(err)
-		s.log.Error("policy not activated; the one before stays", "error", err.Error())
-		return
-	}
-	s.log.Info("policy activated", "revision", rev.ID(), "generation", s.gateway.Generation().Number)
 }
