@@ -122,17 +122,6 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 }
 
-// A kept decision costs no allocation: admission is on every request's path.
-func TestKeptDecisionsDoNotAllocate(t *testing.T) {
-	r := builtin(t)
-	ctx := testContext(t)
-	admission, replay := admissionInput(), openInput(failure.Network, failure.BeforeHeaders, true)
-	r.Admission(ctx, &admission)
-	r.Replay(ctx, &replay)
-	require.Zero(t, testing.AllocsPerRun(100, func() { r.Admission(ctx, &admission) }))
-	require.Zero(t, testing.AllocsPerRun(100, func() { r.Replay(ctx, &replay) }))
-}
-
 // Requests decide while revisions are swapped under them: each decision is whole, and of the
 // revision that was asked.
 func TestHotSwap(t *testing.T) {
@@ -213,71 +202,4 @@ func TestEvaluate(t *testing.T) {
 	require.ErrorAs(t, err, &failed)
 	require.Equal(t, ErrorConflict, failed.Code)
 	require.Equal(t, PointReplay, failed.Point)
-}
-
-func BenchmarkKept(b *testing.B) {
-	r, ctx := builtin(b), testContext(b)
-	admission, replay := admissionInput(), openInput(failure.Network, failure.BeforeHeaders, true)
-	b.Run("admission", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			r.Admission(ctx, &admission)
-		}
-	})
-	b.Run("replay", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			r.Replay(ctx, &replay)
-		}
-	})
-	b.Run("admission parallel", func(b *testing.B) {
-		b.RunParallel(func(pb *testing.PB) {
-			in := admissionInput()
-			for pb.Next() {
-				r.Admission(ctx, &in)
-			}
-		})
-	})
-}
-
-func BenchmarkMade(b *testing.B) {
-	ctx := testContext(b)
-	r, err := Load(ctx, Builtin(), Options{Timeout: patient.Timeout, CacheSize: -1})
-	require.NoError(b, err)
-	b.Run("admission", func(b *testing.B) {
-		in := admissionInput()
-		b.ReportAllocs()
-		for b.Loop() {
-			r.Admission(ctx, &in)
-		}
-	})
-	b.Run("failure", func(b *testing.B) {
-		in := FailureInput{Failure: FailureFacts{Status: 503, RequestSent: true}, Channel: Channel{Group: "g", Name: "c", Provider: "p"}, Model: "m"}
-		b.ReportAllocs()
-		for b.Loop() {
-			r.Failure(ctx, &in)
-		}
-	})
-	b.Run("replay", func(b *testing.B) {
-		in := openInput(failure.ServerError, failure.BeforeHeaders, true)
-		b.ReportAllocs()
-		for b.Loop() {
-			r.Replay(ctx, &in)
-		}
-	})
-	b.Run("substitution", func(b *testing.B) {
-		in := SubstitutionInput{Request: Request{SideEffects: NoSideEffects}, Class: failure.ServerError, Candidate: Candidate{Evidence: NoEvidence}}
-		b.ReportAllocs()
-		for b.Loop() {
-			r.Substitution(ctx, &in)
-		}
-	})
-}
-
-func BenchmarkLoad(b *testing.B) {
-	ctx := testContext(b)
-	for b.Loop() {
-		_, err := Load(ctx, Builtin(), patient)
-		require.NoError(b, err)
-	}
 }

@@ -34,6 +34,10 @@ type decider[I input, D any] struct {
 	cache    *otter.Cache[I, *entry[D]] // nil: decisions are not kept
 }
 
+// maxKeptInput bounds what one kept decision holds, in bytes of its input: the names in it may
+// be a caller's or a provider's.
+const maxKeptInput = 4 << 10
+
 // entry is one kept decision. Only decisions that were made are kept, no failed ones.
 type entry[D any] struct {
 	decision D
@@ -101,7 +105,7 @@ func (d *decider[I, D]) make(ctx context.Context, key I, detail *Detail) (D, Met
 		record.Output, _ = json.Marshal(output) // of words and booleans: it marshals
 		return decision, meta
 	}
-	if d.cache != nil {
+	if d.cache != nil && len(record.Input) <= maxKeptInput {
 		d.cache.Set(key, &entry[D]{decision, record})
 	}
 	return decision, meta

@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/interlock-gateway/interlock/gateway/failure"
@@ -28,19 +31,65 @@ func (r *Revision) probe(ctx context.Context, c *compiled) error {
 	for p := range points {
 		r.reach[p].kinds = r.reach[p].looksUp("request.kind", c.compiler, c.data.root)
 		r.reach[p].endpoints = r.reach[p].looksUp("request.endpoint", c.compiler, c.data.root)
-		for name, in := range r.probes(p) {
-			if err := r.probeOne(ctx, p, in); err != nil {
-				if ctx.Err() != nil {
-					return ctx.Err()
-				}
-				fault := faultAt(c.compiler.GetRulesWithPrefix(p.ref())[0].Location, fmt.Sprintf("probe %s: %v", name, err))
-				if faults = append(faults, fault); len(faults) == maxProbeFaults || isTimeout(err) {
-					return faults
-				}
+		r.reach[p].statuses = r.reach[p].statusesNamed(c.data.root)
+		failed := r.probePoint(ctx, p)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		for _, f := range failed {
+			fault := faultAt(c.compiler.GetRulesWithPrefix(p.ref())[0].Location, fmt.Sprintf("probe %s: %v", f.name, f.err))
+			if faults = append(faults, fault); len(faults) == maxProbeFaults || isTimeout(f.err) {
+				return faults
 			}
 		}
 	}
 	return faults.orNil()
+}
+
+type probeFault struct {
+	name string
+	err  error
+}
+
+// probePoint asks one point everything, on all processors, and returns what failed, in the
+// order of the probes. It ends early where a time-out or enough faults were seen.
+func (r *Revision) probePoint(ctx context.Context, p Point) []probeFault {
+	type probe struct {
+		name string
+		in   asked
+	}
+	var all []probe
+	for name, in := range r.probes(p) {
+		all = append(all, probe{name, in})
+	}
+	errs := make([]error, len(all))
+	var next, failed atomic.Int64
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for failed.Load() < maxProbeFaults && ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= len(all) {
+					return
+				}
+				if errs[i] = r.probeOne(ctx, p, all[i].in); errs[i] == nil {
+					continue
+				}
+				failed.Add(1)
+				if isTimeout(errs[i]) {
+					failed.Store(maxProbeFaults)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	var faults []probeFault
+	for i, err := range errs {
+		if err != nil {
+			faults = append(faults, probeFault{all[i].name, err})
+		}
+	}
+	return faults
 }
 
 // probeOne holds one answer to the decoder and to the output schema, which must agree.
@@ -67,7 +116,7 @@ func (r *Revision) probes(p Point) iter.Seq2[string, asked] {
 	case PointAdmission:
 		return r.admissionProbes
 	case PointFailure:
-		return failureProbes
+		return r.failureProbes
 	case PointSubstitution:
 		return substitutionProbes
 	default:
@@ -135,7 +184,13 @@ func effectsOf(idempotent bool) SideEffects {
 	return PossibleSideEffects
 }
 
-func failureProbes(yield func(string, asked) bool) {
+// failureProbes asks every transport fact, every adapter class and every error status that the
+// rules tell apart. What they do not read makes no difference and is not varied.
+func (r *Revision) failureProbes(yield func(string, asked) bool) {
+	sentOrNot := []bool{true}
+	if r.reach[PointFailure].reads("failure.request_sent") {
+		sentOrNot = bothWays
+	}
 	ask := func(f FailureFacts) bool {
 		in := FailureInput{
 			Failure: f, Channel: Channel{Group: "probe", Name: "probe", Provider: "probe"}, Model: "probe", Detail: unknownDetail,
@@ -145,7 +200,7 @@ func failureProbes(yield func(string, asked) bool) {
 	}
 	for _, phase := range failure.Phases() {
 		for _, transport := range failure.Transports() {
-			for _, sent := range bothWays {
+			for _, sent := range sentOrNot {
 				if !ask(FailureFacts{Transport: transport, Phase: phase, RequestSent: sent}) {
 					return
 				}
@@ -157,39 +212,47 @@ func failureProbes(yield func(string, asked) bool) {
 			}
 		}
 	}
-	for status := range 600 {
-		if status >= 300 && !ask(FailureFacts{Status: status, RequestSent: true}) {
+	for _, status := range r.reach[PointFailure].statuses {
+		if !ask(FailureFacts{Status: status, RequestSent: true}) {
 			return
 		}
 	}
 }
 
+// substitutionProbes asks every class with a window that is larger and one that is not known,
+// and for one class every wish and side effect.
 func substitutionProbes(yield func(string, asked) bool) {
+	ask := func(class failure.Class, wish Wish, effects SideEffects, window Window) bool {
+		in := SubstitutionInput{
+			Request:      Request{Endpoint: "chat_completions", Kind: "chat", Model: "probe", Alias: "probe", SideEffects: effects},
+			Alias:        Alias{Name: "probe", Version: 1},
+			Requested:    Model{Name: "probe", Price: Price{Input: 1, Output: 1}},
+			Candidate:    Candidate{Model: "other", Price: Price{Input: -1, Output: -1}, ContextWindow: window, Evidence: NoEvidence},
+			Substitution: wish,
+			Class:        class,
+			Detail:       unknownDetail,
+		}
+		return yield(fmt.Sprintf("class %s, caller says %s, side effects %s, window %s",
+			classWord(class, "none"), wish, effects, window), &in)
+	}
 	for _, class := range append(failure.Classes(), failure.None) {
-		for wish := Unspecified; wish <= Deny; wish++ {
-			for effects := UnknownEffects; effects <= PossibleSideEffects; effects++ {
-				for _, window := range []Window{UnknownWindow, LargerWindow} {
-					in := SubstitutionInput{
-						Request:      Request{Endpoint: "chat_completions", Kind: "chat", Model: "probe", Alias: "probe", SideEffects: effects},
-						Alias:        Alias{Name: "probe", Version: 1},
-						Requested:    Model{Name: "probe", Price: Price{Input: 1, Output: 1}},
-						Candidate:    Candidate{Model: "other", Price: Price{Input: -1, Output: -1}, ContextWindow: window, Evidence: NoEvidence},
-						Substitution: wish,
-						Class:        class,
-						Detail:       unknownDetail,
-					}
-					if !yield(fmt.Sprintf("class %s, caller says %s, side effects %s, window %s",
-						classWord(class, "none"), wish, effects, window), &in) {
-						return
-					}
-				}
+		for _, window := range []Window{UnknownWindow, LargerWindow} {
+			if !ask(class, Unspecified, NoSideEffects, window) {
+				return
+			}
+		}
+	}
+	for wish := Unspecified; wish <= Deny; wish++ {
+		for effects := UnknownEffects; effects <= PossibleSideEffects; effects++ {
+			if !ask(failure.ServerError, wish, effects, LargerWindow) {
+				return
 			}
 		}
 	}
 }
 
 // replayProbes asks the whole matrix: class × phase × idempotent × kind, each after a first
-// failure, after a second one and with nothing left.
+// failure with everything open, after a second one and with nothing left.
 func (r *Revision) replayProbes(yield func(string, asked) bool) {
 	for _, kind := range r.kindsToProbe(PointReplay) {
 		for _, class := range append(failure.Classes(), failure.None) {

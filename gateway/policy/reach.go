@@ -17,6 +17,7 @@ type reach struct {
 	steady bool                     // only functions that give the same for the same
 
 	kinds, endpoints looked // what the rules do with request.kind and request.endpoint
+	statuses         []int  // the error statuses that they tell apart
 }
 
 // reachOf follows a point's entry point through the graph of rules.

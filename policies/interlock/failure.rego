@@ -36,7 +36,7 @@ found := {"class": "cancelled", "reason": "caller_left"} if {
 } else := {"class": class, "reason": "status"} if {
 	class := classification.status[status]
 } else := {"class": class, "reason": "status_family"} if {
-	class := classification.family[family]
+	class := object.get(classification.family, family, "unknown") # there are servers that answer 999
 }
 
 # A code speaks only beside a status that it fits: providers put catch-all words everywhere.

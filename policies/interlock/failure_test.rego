@@ -27,7 +27,7 @@ test_statuses if {
 		403: "unknown", 404: "model_unavailable", 408: "timeout", 409: "unknown", 413: "client_invalid",
 		418: "unknown", 422: "client_invalid", 429: "rate_limited", 500: "server_error", 501: "server_error",
 		502: "server_error", 503: "server_error", 504: "server_error", 524: "server_error",
-		529: "overloaded", 599: "server_error", 200: "unknown", 0: "unknown",
+		529: "overloaded", 599: "server_error", 600: "unknown", 999: "unknown", 200: "unknown", 0: "unknown",
 	}
 	every status, class in expected {
 		failure.decision.class == class with input as but({"/failure/status": status})
