@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -32,7 +33,27 @@ type Fact struct {
 // Difference is all that differs between two revisions.
 type Difference struct {
 	Changes []Change
+	Kinds   []KindChange // the core reads these itself
 	Points  []Coverage
+}
+
+// KindChange is a kind of request that may be done again otherwise: data.interlock.kinds.
+// A kind that a revision does not know is "never" there.
+type KindChange struct {
+	Kind     string
+	Old, New string
+}
+
+func kindsDiffer(a, b *Revision) []KindChange {
+	var all []KindChange
+	names := append(slices.Collect(maps.Keys(a.kinds)), slices.Collect(maps.Keys(b.kinds))...)
+	slices.Sort(names)
+	for _, kind := range slices.Compact(names) {
+		if a.kinds[kind] != b.kinds[kind] {
+			all = append(all, KindChange{kind, word(replayables, a.kinds[kind]), word(replayables, b.kinds[kind])})
+		}
+	}
+	return all
 }
 
 // Coverage says how a point was compared.
@@ -47,7 +68,7 @@ type Coverage struct {
 // Diff asks both revisions about the whole domain of their rules. It takes a core for
 // seconds; an error is only that ctx has ended, or a revision cannot be read.
 func Diff(ctx context.Context, a, b *Revision) (*Difference, error) {
-	d := &Difference{}
+	d := &Difference{Kinds: kindsDiffer(a, b)}
 	for p := range points {
 		c := Coverage{Point: p}
 		equal, err := sameRules(ctx, p, a, b)

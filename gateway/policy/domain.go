@@ -174,8 +174,8 @@ func (s *leafSink) raw(name, text string) {
 // namesOf returns the names that the tables of the revisions know, by the field that looks
 // them up, each with one that no table knows.
 func namesOf(ctx context.Context, revisions []*Revision) (map[string][]any, error) {
-	aliases, providers, kinds, labels := []any{""}, []any{"unknown"}, []any{}, []any{map[string]any{}}
-	codes, statuses := newRows(""), newRows()
+	aliases, providers, labels := []any{""}, []any{"unknown"}, []any{map[string]any{}}
+	codes, statuses, kinds := newRows(""), newRows(), newRows("chat")
 	// A status of every family that no table has, and those that are in no family.
 	statuses.add("0", "200", "302", "404", "418", "499", "500", "599")
 	for _, r := range revisions {
@@ -189,8 +189,13 @@ func namesOf(ctx context.Context, revisions []*Revision) (map[string][]any, erro
 		}
 		aliases = append(aliases, keysOf(overrides["aliases"])...)
 		providers = append(providers, keysOf(overrides["providers"])...)
-		for _, kind := range slices.Sorted(maps.Keys(r.kinds)) {
-			kinds = append(kinds, kind)
+		kinds.table(overrides["kinds"])
+		if slices.ContainsFunc(r.reach[:], func(p *reach) bool { return p.tables["interlock.kinds"] != nil }) {
+			table, err := r.table(ctx, "kinds")
+			if err != nil {
+				return nil, err
+			}
+			kinds.table(table)
 		}
 		labels = append(labels, labelsIn(overrides["labels"])...)
 		codes.table(classification["codes"])
@@ -218,7 +223,7 @@ func namesOf(ctx context.Context, revisions []*Revision) (map[string][]any, erro
 	words := codes.distinct(func(string) string { return "" })
 	return map[string][]any{
 		"request.alias": aliases, "alias.name": append([]any{"unknown"}, aliases[1:]...), "channel.provider": providers,
-		"request.kind": kinds, "failure.provider_code": words, "failure.provider_type": words, "failure.status": numbers,
+		"request.kind": kinds.distinct(func(string) string { return "" }), "failure.provider_code": words, "failure.provider_type": words, "failure.status": numbers,
 		"key.labels": labels,
 	}, nil
 }
@@ -292,6 +297,9 @@ func labelsIn(v any) []any {
 	var all []any
 	for _, name := range slices.Sorted(maps.Keys(table)) {
 		for _, value := range keysOf(table[name]) {
+			if value == "*" {
+				value = "any"
+			}
 			all = append(all, map[string]any{name: value})
 		}
 	}
