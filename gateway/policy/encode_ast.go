@@ -3,6 +3,8 @@ package policy
 import (
 	"encoding/json"
 	"math"
+	"strings"
+	"sync"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/util"
@@ -13,17 +15,50 @@ type astSink struct {
 	fields [][2]*ast.Term // of the objects that are open, outermost first
 	starts []int          // where each begins
 	names  []string
+	shared map[string]*ast.Term
 }
 
 func encodeAST(in asked) ast.Value {
-	s := &astSink{fields: make([][2]*ast.Term, 0, 24)}
+	s := &astSink{fields: make([][2]*ast.Term, 0, 24), starts: make([]int, 0, 4), names: make([]string, 0, 4), shared: sharedTerms()}
 	in.facts(s)
 	return ast.NewObject(s.fields...)
 }
 
 func (s *astSink) add(name string, value *ast.Term) {
-	s.fields = append(s.fields, [2]*ast.Term{ast.InternedTerm(name), value})
+	s.fields = append(s.fields, [2]*ast.Term{s.term(name), value})
 }
+
+// term returns the shared term of a word that the schema has, so that the many names and words
+// of an input are not made anew for each.
+func (s *astSink) term(text string) *ast.Term {
+	if shared, ok := s.shared[text]; ok {
+		return shared
+	}
+	return ast.InternedTerm(text)
+}
+
+// sharedTerms are the input schema's field names and words. Terms are not changed.
+var sharedTerms = sync.OnceValue(func() map[string]*ast.Term {
+	all := map[string]*ast.Term{"": ast.InternedTerm(""), "chat": ast.StringTerm("chat"), "unknown": ast.StringTerm("unknown")}
+	add := func(text string) {
+		if all[text] == nil {
+			all[text] = ast.StringTerm(text)
+		}
+	}
+	for p := range points {
+		for path := range pathsOf(p).fields {
+			for name := range strings.SplitSeq(path, ".") {
+				add(name)
+			}
+		}
+	}
+	for _, words := range enums() {
+		for _, w := range words {
+			add(w)
+		}
+	}
+	return all
+})
 
 func (s *astSink) open(name string) {
 	s.starts = append(s.starts, len(s.fields))
@@ -38,7 +73,7 @@ func (s *astSink) close() {
 	s.add(name, object)
 }
 
-func (s *astSink) text(name, value string) { s.add(name, ast.InternedTerm(value)) }
+func (s *astSink) text(name, value string) { s.add(name, s.term(value)) }
 
 func (s *astSink) flag(name string, value bool) { s.add(name, ast.InternedTerm(value)) }
 
