@@ -23,18 +23,28 @@ import (
 // that may be busy.
 const probeTimeout = 2 * time.Second
 
+// probeBudget bounds the evaluations of all probes: a policy that takes a moment for each of
+// thousands is no policy for a request's path. The default bundle needs less than a hundredth.
+const probeBudget = 15 * time.Second
+
 // maxProbeFaults ends a hopeless bundle early.
 const maxProbeFaults = 5
 
 func (r *Revision) probe(ctx context.Context, c *compiled) error {
+	limited, cancel := context.WithTimeout(ctx, probeBudget)
+	defer cancel()
 	var faults Errors
 	for p := range points {
 		r.reach[p].kinds = r.reach[p].looksUp("request.kind", c.compiler, c.data.root)
 		r.reach[p].endpoints = r.reach[p].looksUp("request.endpoint", c.compiler, c.data.root)
 		r.reach[p].statuses = r.reach[p].statusesNamed(c.data.root)
-		failed := r.probePoint(ctx, p)
+		failed := r.probePoint(limited, p)
 		if ctx.Err() != nil {
 			return ctx.Err()
+		}
+		if limited.Err() != nil {
+			return append(faults, faultAt(c.compiler.GetRulesWithPrefix(p.ref())[0].Location, fmt.Sprintf(
+				"the probes of %s and of the points before it take longer than %v: its decisions are too slow", p, probeBudget)))
 		}
 		for _, f := range failed {
 			fault := faultAt(c.compiler.GetRulesWithPrefix(p.ref())[0].Location, fmt.Sprintf("probe %s: %v", f.name, f.err))
@@ -45,9 +55,6 @@ func (r *Revision) probe(ctx context.Context, c *compiled) error {
 	}
 	return faults.orNil()
 }
-
-// question is an input as a probe yields it, still without detail.
-type question interface{ with(*Detail) asked }
 
 type probeFault struct {
 	name string
@@ -62,12 +69,8 @@ func (r *Revision) probePoint(ctx context.Context, p Point) []probeFault {
 		in   asked
 	}
 	var all []probe
-	detail := (*Detail)(nil)
-	if r.reach[p].detail() {
-		detail = unknownDetail
-	}
 	for name, in := range r.probes(p) {
-		all = append(all, probe{name, in.with(detail)})
+		all = append(all, probe{name, in})
 	}
 	errs := make([]error, len(all))
 	var next, failed atomic.Int64
@@ -118,7 +121,7 @@ func (r *Revision) probeOne(ctx context.Context, p Point, in asked) error {
 	return nil
 }
 
-func (r *Revision) probes(p Point) iter.Seq2[string, question] {
+func (r *Revision) probes(p Point) iter.Seq2[string, asked] {
 	switch p {
 	case PointAdmission:
 		return r.admissionProbes
@@ -161,7 +164,7 @@ func endpointOf(kind string) string {
 
 var bothWays = []bool{false, true}
 
-func (r *Revision) admissionProbes(yield func(string, question) bool) {
+func (r *Revision) admissionProbes(yield func(string, asked) bool) {
 	for _, kind := range r.kindsToProbe(PointAdmission) {
 		for _, idempotent := range bothWays {
 			for _, stream := range bothWays {
@@ -173,6 +176,7 @@ func (r *Revision) admissionProbes(yield func(string, question) bool) {
 							StructuredOutput: FreeText, SideEffects: effectsOf(idempotent), Stream: stream, Idempotent: idempotent,
 						},
 						Caller: Caller{Substitution: wish},
+						Detail: unknownDetail,
 					}
 					if !yield(fmt.Sprintf("kind %s, idempotent %t, stream %t, substitution %s", kind, idempotent, stream, wish), &in) {
 						return
@@ -192,14 +196,14 @@ func effectsOf(idempotent bool) SideEffects {
 
 // failureProbes asks every transport fact, every adapter class and every error status that the
 // rules tell apart. What they do not read makes no difference and is not varied.
-func (r *Revision) failureProbes(yield func(string, question) bool) {
+func (r *Revision) failureProbes(yield func(string, asked) bool) {
 	sentOrNot := []bool{true}
 	if r.reach[PointFailure].reads("failure.request_sent") {
 		sentOrNot = bothWays
 	}
 	ask := func(f FailureFacts) bool {
 		in := FailureInput{
-			Failure: f, Channel: Channel{Group: "probe", Name: "probe", Provider: "probe"}, Model: "probe",
+			Failure: f, Channel: Channel{Group: "probe", Name: "probe", Provider: "probe"}, Model: "probe", Detail: unknownDetail,
 		}
 		return yield(fmt.Sprintf("adapter class %s, transport %s, status %d, phase %s",
 			classWord(f.AdapterClass, "unknown"), f.Transport, f.Status, f.Phase), &in)
@@ -227,7 +231,7 @@ func (r *Revision) failureProbes(yield func(string, question) bool) {
 
 // substitutionProbes asks every class with a window that is larger and one that is not known,
 // and for one class every wish and side effect.
-func substitutionProbes(yield func(string, question) bool) {
+func substitutionProbes(yield func(string, asked) bool) {
 	ask := func(class failure.Class, wish Wish, effects SideEffects, window Window) bool {
 		in := SubstitutionInput{
 			Request:      Request{Endpoint: "chat_completions", Kind: "chat", Model: "probe", Alias: "probe", SideEffects: effects},
@@ -236,6 +240,7 @@ func substitutionProbes(yield func(string, question) bool) {
 			Candidate:    Candidate{Model: "other", Price: Price{Input: -1, Output: -1}, ContextWindow: window, Evidence: NoEvidence},
 			Substitution: wish,
 			Class:        class,
+			Detail:       unknownDetail,
 		}
 		return yield(fmt.Sprintf("class %s, caller says %s, side effects %s, window %s",
 			classWord(class, "none"), wish, effects, window), &in)
@@ -258,13 +263,13 @@ func substitutionProbes(yield func(string, question) bool) {
 
 // replayProbes asks the whole matrix: class × phase × idempotent × kind, each after a first
 // failure with everything open, after a second one and with nothing left.
-func (r *Revision) replayProbes(yield func(string, question) bool) {
+func (r *Revision) replayProbes(yield func(string, asked) bool) {
 	for _, kind := range r.kindsToProbe(PointReplay) {
 		for _, class := range append(failure.Classes(), failure.None) {
 			for _, phase := range failure.Phases() {
 				for _, idempotent := range bothWays {
 					in := openInput(class, phase, idempotent)
-					in.Request.Kind, in.Request.Endpoint = kind, endpointOf(kind)
+					in.Request.Kind, in.Request.Endpoint, in.Detail = kind, endpointOf(kind), unknownDetail
 					again := in
 					again.Attempt = Attempt{Number: 2, SameRoute: 2, SameGroup: 2, Cause: failure.SameRouteRetry}
 					spent := in
