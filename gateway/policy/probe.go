@@ -56,6 +56,9 @@ func (r *Revision) probe(ctx context.Context, c *compiled) error {
 	return faults.orNil()
 }
 
+// question is an input as a probe yields it, still without detail.
+type question interface{ with(*Detail) asked }
+
 type probeFault struct {
 	name string
 	err  error
@@ -69,8 +72,12 @@ func (r *Revision) probePoint(ctx context.Context, p Point) []probeFault {
 		in   asked
 	}
 	var all []probe
+	detail := (*Detail)(nil)
+	if r.reach[p].detail() {
+		detail = unknownDetail
+	}
 	for name, in := range r.probes(p) {
-		all = append(all, probe{name, in})
+		all = append(all, probe{name, in.with(detail)})
 	}
 	errs := make([]error, len(all))
 	var next, failed atomic.Int64
@@ -121,7 +128,7 @@ func (r *Revision) probeOne(ctx context.Context, p Point, in asked) error {
 	return nil
 }
 
-func (r *Revision) probes(p Point) iter.Seq2[string, asked] {
+func (r *Revision) probes(p Point) iter.Seq2[string, question] {
 	switch p {
 	case PointAdmission:
 		return r.admissionProbes
@@ -164,7 +171,7 @@ func endpointOf(kind string) string {
 
 var bothWays = []bool{false, true}
 
-func (r *Revision) admissionProbes(yield func(string, asked) bool) {
+func (r *Revision) admissionProbes(yield func(string, question) bool) {
 	for _, kind := range r.kindsToProbe(PointAdmission) {
 		for _, idempotent := range bothWays {
 			for _, stream := range bothWays {
@@ -176,7 +183,6 @@ func (r *Revision) admissionProbes(yield func(string, asked) bool) {
 							StructuredOutput: FreeText, SideEffects: effectsOf(idempotent), Stream: stream, Idempotent: idempotent,
 						},
 						Caller: Caller{Substitution: wish},
-						Detail: unknownDetail,
 					}
 					if !yield(fmt.Sprintf("kind %s, idempotent %t, stream %t, substitution %s", kind, idempotent, stream, wish), &in) {
 						return
@@ -196,14 +202,14 @@ func effectsOf(idempotent bool) SideEffects {
 
 // failureProbes asks every transport fact, every adapter class and every error status that the
 // rules tell apart. What they do not read makes no difference and is not varied.
-func (r *Revision) failureProbes(yield func(string, asked) bool) {
+func (r *Revision) failureProbes(yield func(string, question) bool) {
 	sentOrNot := []bool{true}
 	if r.reach[PointFailure].reads("failure.request_sent") {
 		sentOrNot = bothWays
 	}
 	ask := func(f FailureFacts) bool {
 		in := FailureInput{
-			Failure: f, Channel: Channel{Group: "probe", Name: "probe", Provider: "probe"}, Model: "probe", Detail: unknownDetail,
+			Failure: f, Channel: Channel{Group: "probe", Name: "probe", Provider: "probe"}, Model: "probe",
 		}
 		return yield(fmt.Sprintf("adapter class %s, transport %s, status %d, phase %s",
 			classWord(f.AdapterClass, "unknown"), f.Transport, f.Status, f.Phase), &in)
@@ -231,7 +237,7 @@ func (r *Revision) failureProbes(yield func(string, asked) bool) {
 
 // substitutionProbes asks every class with a window that is larger and one that is not known,
 // and for one class every wish and side effect.
-func substitutionProbes(yield func(string, asked) bool) {
+func substitutionProbes(yield func(string, question) bool) {
 	ask := func(class failure.Class, wish Wish, effects SideEffects, window Window) bool {
 		in := SubstitutionInput{
 			Request:      Request{Endpoint: "chat_completions", Kind: "chat", Model: "probe", Alias: "probe", SideEffects: effects},
@@ -240,7 +246,6 @@ func substitutionProbes(yield func(string, asked) bool) {
 			Candidate:    Candidate{Model: "other", Price: Price{Input: -1, Output: -1}, ContextWindow: window, Evidence: NoEvidence},
 			Substitution: wish,
 			Class:        class,
-			Detail:       unknownDetail,
 		}
 		return yield(fmt.Sprintf("class %s, caller says %s, side effects %s, window %s",
 			classWord(class, "none"), wish, effects, window), &in)
@@ -263,13 +268,13 @@ func substitutionProbes(yield func(string, asked) bool) {
 
 // replayProbes asks the whole matrix: class × phase × idempotent × kind, each after a first
 // failure with everything open, after a second one and with nothing left.
-func (r *Revision) replayProbes(yield func(string, asked) bool) {
+func (r *Revision) replayProbes(yield func(string, question) bool) {
 	for _, kind := range r.kindsToProbe(PointReplay) {
 		for _, class := range append(failure.Classes(), failure.None) {
 			for _, phase := range failure.Phases() {
 				for _, idempotent := range bothWays {
 					in := openInput(class, phase, idempotent)
-					in.Request.Kind, in.Request.Endpoint, in.Detail = kind, endpointOf(kind), unknownDetail
+					in.Request.Kind, in.Request.Endpoint = kind, endpointOf(kind)
 					again := in
 					again.Attempt = Attempt{Number: 2, SameRoute: 2, SameGroup: 2, Cause: failure.SameRouteRetry}
 					spent := in
