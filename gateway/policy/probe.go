@@ -37,7 +37,9 @@ func (r *Revision) probe(ctx context.Context, c *compiled) error {
 	for p := range points {
 		r.reach[p].kinds = r.reach[p].looksUp("request.kind", c.compiler, c.data.root)
 		r.reach[p].endpoints = r.reach[p].looksUp("request.endpoint", c.compiler, c.data.root)
-		r.reach[p].statuses = r.reach[p].statusesNamed(c.data.root)
+		if p == PointFailure {
+			r.reach[p].statuses = r.reach[p].statusesNamed(c.data.root)
+		}
 		failed := r.probePoint(limited, p)
 		if ctx.Err() != nil {
 			return ctx.Err()

@@ -24,6 +24,9 @@ func (r *reach) statusesNamed(data map[string]any) []int {
 	add(500, 511)
 	add(520, 530)
 	named := func(text string) {
+		if len(text) < 3 || len(text) > 4 || text[0] < '0' || text[0] > '9' {
+			return // tables are large: most of their words are no numbers
+		}
 		if n, err := strconv.Atoi(text); err == nil && n >= 299 && n <= 1000 {
 			add(n-1, n+1)
 		}
