@@ -30,6 +30,7 @@ const (
 	nameTaken          = "name_taken"
 	reloadRefused      = "reload_refused"
 	decisionFailed     = "decision_failed"
+	candidateInForce   = "candidate_in_force"
 	changeNotRecorded  = "change_not_recorded"
 	keysNotInForce     = "keys_not_in_force"
 	storageUnavailable = "storage_unavailable"

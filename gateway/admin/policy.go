@@ -27,9 +27,11 @@ func (s *Server) policyStatus(w http.ResponseWriter, c *call) error {
 		Refused     int          `json:"refused"`
 		RollBacks   int          `json:"rollbacks"`
 		Bundles     []bundleView `json:"bundles"`
+		// Candidate is the policy that is tried, or was promoted: then revision is its own.
+		Candidate candidateView `json:"candidate"`
 	}{
-		st.Revision, st.Source, timeOrNull(st.LoadedAt), textOrNull(st.LastError), timeOrNull(st.LastErrorAt),
-		st.Refused, st.RollBacks, bundles,
+		s.Generation().Policy.ID(), st.Source, timeOrNull(st.LoadedAt), textOrNull(st.LastError), timeOrNull(st.LastErrorAt),
+		st.Refused, st.RollBacks, bundles, s.viewCandidate(),
 	})
 }
 

@@ -90,11 +90,17 @@ type Options struct {
 	// KeysChanged builds a generation that knows the stored keys as they are now.
 	KeysChanged  func(context.Context) error
 	PolicyStatus func() PolicyStatus
-	Plugins      func() []Plugin
-	Condition    func() Condition
-	OpenAPI      []byte
-	Version      string
-	Now          func() time.Time
+	// Candidate is the policy that is tried. Promote puts it in force, RollBack ends that, or the
+	// trial; their errors are ErrNoCandidate, ErrInForce or what kept them from it, and then
+	// nothing has changed.
+	Candidate func() Candidate
+	Promote   func(ctx context.Context, who, reason string) error
+	RollBack  func(ctx context.Context, who string) error
+	Plugins   func() []Plugin
+	Condition func() Condition
+	OpenAPI   []byte
+	Version   string
+	Now       func() time.Time
 }
 
 // Server is the operators' side. It keeps nothing of its own but what its metrics have shown.

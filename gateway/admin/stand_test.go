@@ -62,6 +62,8 @@ type stand struct {
 	generation *flow.Generation
 	condition  Condition
 	status     PolicyStatus
+	candidate  Candidate
+	candErr    error // of changing it
 	plugins    []Plugin
 	reload     func(context.Context) (uint64, []config.Problem, error)
 	keysErr    error
@@ -93,6 +95,9 @@ func setUp(t *testing.T, more string) *stand {
 		Reload:       func(ctx context.Context) (uint64, []config.Problem, error) { return st.reload(ctx) },
 		KeysChanged:  st.keysChanged,
 		PolicyStatus: func() PolicyStatus { return st.status },
+		Candidate:    func() Candidate { return st.candidate },
+		Promote:      func(context.Context, string, string) error { return st.candErr },
+		RollBack:     func(context.Context, string) error { return st.candErr },
 		Plugins:      func() []Plugin { return st.plugins },
 		Condition:    func() Condition { return st.condition },
 		Version:      "v-test", Now: func() time.Time { return st.now },

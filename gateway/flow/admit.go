@@ -117,12 +117,12 @@ func (x *Exchange) describe() {
 	effects, declared := x.wishes.sideEffects, x.wishes.sideEffects == policy.NoSideEffects
 	if effects == policy.UnknownEffects {
 		effects = policy.PossibleSideEffects
-		if x.gen.Policy.Kind(x.kind) {
+		if x.policy.Kind(x.kind) {
 			effects = policy.NoSideEffects
 		}
 	}
 	x.idempotent = effects == policy.NoSideEffects &&
-		(x.gen.Policy.Kind(x.kind) || declared && x.gen.Policy.DeclaredKind(x.kind))
+		(x.policy.Kind(x.kind) || declared && x.policy.DeclaredKind(x.kind))
 	x.buffered = x.wishes.buffered || x.alias != nil && x.alias.buffered
 	x.asked = policy.Request{
 		Endpoint: x.rec.Endpoint, Kind: x.kind, Model: x.public, Alias: x.rec.Alias,
@@ -172,13 +172,16 @@ func (x *Exchange) askAdmission(budget *Budget) (policy.Admission, *openai.Error
 	if len(x.wishes.budget) > 0 {
 		in.Caller.Budget = budget.name
 	}
-	a, meta := x.gen.Policy.Admission(x.g.ctx, &in)
-	x.rec.PolicyRevision = x.gen.Policy.ID()
+	a, meta := x.policy.Admission(x.g.ctx, &in)
+	x.rec.PolicyRevision = x.policy.ID()
 	verdict := "deny"
 	if a.Allow {
 		verdict = "allow"
 	}
 	x.note(policy.PointAdmission, 0, verdict, a.Reason, &meta)
+	if x.beside != nil {
+		x.gen.trial.Admission(x.beside, x.asker(), &in, a, &meta)
+	}
 	switch {
 	case meta.Err != nil:
 		return a, openai.NewError(openai.PolicyUnavailable, "The policy cannot decide about this request now.")

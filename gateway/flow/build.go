@@ -12,6 +12,7 @@ import (
 	"github.com/interlock-gateway/interlock/gateway/key"
 	"github.com/interlock-gateway/interlock/gateway/policy"
 	"github.com/interlock-gateway/interlock/gateway/policy/decisionlog"
+	"github.com/interlock-gateway/interlock/gateway/policy/trial"
 	"github.com/interlock-gateway/interlock/gateway/recovery"
 	"github.com/interlock-gateway/interlock/gateway/route"
 	"github.com/interlock-gateway/interlock/gateway/route/limit"
@@ -29,6 +30,8 @@ type Parts struct {
 	Keys    *key.Table
 	// DecisionLog gets every policy decision, beside the ledger; nil = none.
 	DecisionLog *decisionlog.Log
+	// Trial is of a candidate beside Policy; nil = there is none.
+	Trial *trial.Trial
 	// Adapter and Pool give what a channel of a provider that is served needs. Without an
 	// adapter, as where its plugin could not be loaded, a channel is no candidate for anything.
 	Adapter func(provider string) adapter.Adapter
@@ -42,7 +45,7 @@ func (gw *Gateway) Build(p Parts) (*Generation, error) {
 	g := &Generation{
 		Number: p.Number, Config: p.Config, Catalog: p.Catalog, Policy: p.Policy, Table: p.Table, Keys: p.Keys,
 		callers: map[*key.Key]*Caller{}, links: map[*route.Channel]*Link{}, budgets: map[string]*Budget{},
-		aliases: map[string]*Alias{}, offers: map[string]*offer{}, names: map[string]string{}, decisionLog: p.DecisionLog,
+		aliases: map[string]*Alias{}, offers: map[string]*offer{}, names: map[string]string{}, decisionLog: p.DecisionLog, trial: p.Trial,
 		stream: streaming{
 			heartbeat: p.Config.Stream.Heartbeat,
 			drain:     p.Config.Stream.AfterDisconnect == config.DisconnectDrain,
@@ -66,6 +69,7 @@ func (gw *Gateway) Build(p Parts) (*Generation, error) {
 	for _, k := range p.Keys.All() {
 		c := gw.callerOf(g, k)
 		c.guards, c.labelsJSON = guardsOf(k.Guards, p.Guard), labelsJSON(k.Labels)
+		c.canary = g.trial != nil && g.trial.Decides(k.Name)
 		g.callers[k] = c
 	}
 	return g, nil

@@ -57,6 +57,8 @@ type Exchange struct {
 	stage    stage
 	step     recovery.Step
 	why      string             // reason of the decision that led to step
+	policy   *policy.Revision   // decides about this request
+	beside   *policy.Revision   // is asked the same, for comparison; nil = none
 	ask      policy.Replay      // the latest replay decision
 	decided  bool               // ask holds a decision
 	refusals int                // candidates that turned out unusable
@@ -95,6 +97,7 @@ var exchanges = sync.Pool{New: func() any { return new(Exchange) }}
 func (g *Gateway) Begin(c *Caller, e openai.Endpoint, h Head, body []byte, received time.Time) *Exchange {
 	x := exchanges.Get().(*Exchange)
 	x.g, x.gen, x.caller, x.head, x.in = g, c.gen, c, h, body
+	x.pin(received)
 	x.sig.reset()
 	x.rec = g.ledger.Acquire()
 	x.id = ledger.NewID(received)
@@ -146,7 +149,7 @@ func (x *Exchange) Close() {
 // reset forgets the request and keeps the memory that the next one can use.
 func (x *Exchange) reset() {
 	const keep = 64 << 10 // larger buffers are not kept
-	x.g, x.gen, x.caller, x.head, x.in, x.rec = nil, nil, nil, nil, nil, nil
+	x.g, x.gen, x.caller, x.head, x.in, x.rec, x.policy, x.beside = nil, nil, nil, nil, nil, nil, nil, nil
 	x.wishes, x.kind, x.alias, x.model, x.public, x.id, x.correlation, x.contract, x.budget = wishes{}, "", nil, "", "", "", "", "", nil
 	x.idempotent, x.buffered, x.substitution, x.asked = false, false, policy.Unspecified, policy.Request{}
 	x.action, x.counted = actionKey{}, false

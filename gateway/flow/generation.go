@@ -15,6 +15,7 @@ import (
 	"github.com/interlock-gateway/interlock/gateway/openai"
 	"github.com/interlock-gateway/interlock/gateway/policy"
 	"github.com/interlock-gateway/interlock/gateway/policy/decisionlog"
+	"github.com/interlock-gateway/interlock/gateway/policy/trial"
 	"github.com/interlock-gateway/interlock/gateway/recovery"
 	"github.com/interlock-gateway/interlock/gateway/route"
 	"github.com/interlock-gateway/interlock/gateway/route/limit"
@@ -83,13 +84,15 @@ type Generation struct {
 	Table   *route.Table
 	Keys    *key.Table
 
-	callers     map[*key.Key]*Caller
-	links       map[*route.Channel]*Link
-	budgets     map[string]*Budget
-	aliases     map[string]*Alias
-	names       map[string]string // every served and catalogued model's name, by itself
-	offers      map[string]*offer // catalogued and served models; others share unknownOffer
-	stream      streaming
+	callers map[*key.Key]*Caller
+	links   map[*route.Channel]*Link
+	budgets map[string]*Budget
+	aliases map[string]*Alias
+	names   map[string]string // every served and catalogued model's name, by itself
+	offers  map[string]*offer // catalogued and served models; others share unknownOffer
+	stream  streaming
+	// trial compares a candidate with Policy, and says for which keys it decides; nil = there is none.
+	trial       *trial.Trial
 	decisionLog *decisionlog.Log // gets every policy decision, beside the ledger; nil = none
 }
 
@@ -106,6 +109,7 @@ type Caller struct {
 	labels policy.Object
 	rpm    *limit.Window
 	guards []guard
+	canary bool // the candidate decides
 	// labelsJSON is for guards.
 	labelsJSON []byte
 }

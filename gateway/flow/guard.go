@@ -138,7 +138,7 @@ func (x *Exchange) noteGuard(g *guard, point config.GuardPoint, action, reason s
 	}
 	x.rec.Decisions = append(x.rec.Decisions, ledger.Decision{
 		Attempt: x.m.Made(), Point: guardPoint, Input: g.evidence[slices.Index(guardPoints[:], point)],
-		Output: append(out, '}'), Revision: x.gen.Policy.ID(),
+		Output: append(out, '}'), Revision: x.policy.ID(),
 	})
 }
 

@@ -160,8 +160,11 @@ func (x *Exchange) classify(now time.Time, f *fault, l *lastFailure) policy.Fail
 		Model:   x.at.target.route.Model,
 	}
 	in.Detail = x.detail(now, f)
-	v, meta := x.gen.Policy.Failure(x.g.ctx, &in)
+	v, meta := x.policy.Failure(x.g.ctx, &in)
 	x.note(policy.PointFailure, x.at.number, v.Class.String(), v.Reason, &meta)
+	if x.beside != nil {
+		x.gen.trial.Failure(x.beside, x.asker(), &in, v, &meta)
+	}
 	switch {
 	case l.phase == failure.AfterOutput && v.Class != failure.Cancelled:
 		v.Class = failure.PartialStream // whatever broke, half an answer is downstream
@@ -202,11 +205,14 @@ func (x *Exchange) decide(now time.Time, f recovery.Failure, sent bool) {
 	in := x.replayInput(f, sent, &options)
 	in.Detail = x.detail(now, &fault{retryAfter: f.RetryAfter})
 	var meta policy.Meta
-	x.ask, meta = x.gen.Policy.Replay(x.g.ctx, &in)
+	x.ask, meta = x.policy.Replay(x.g.ctx, &in)
 	x.decided = true
 	x.step = x.m.Decide(now, x.cands, x.verdict(), rand.Float64())
 	x.why = x.ask.Reason
 	x.note(policy.PointReplay, x.m.Made(), x.verdictWord(), x.ask.Reason, &meta)
+	if x.beside != nil {
+		x.gen.trial.Replay(x.beside, x.asker(), &in, x.ask, &meta)
+	}
 	x.overruled()
 	x.ranOut = !x.step.Go && x.wouldHave(in)
 	if x.ranOut && x.m.ActionSpent() {
@@ -220,7 +226,7 @@ func (x *Exchange) wantsAttempts(now time.Time, f recovery.Failure, sent bool) b
 	m := x.m.Unlimited()
 	options := m.Open(now, x.cands)
 	in := x.replayInput(f, sent, &options)
-	ask, _ := x.gen.Policy.Replay(x.g.ctx, &in)
+	ask, _ := x.policy.Replay(x.g.ctx, &in)
 	return m.Decide(now, x.cands, recovery.Verdict{Actions: ask.Actions, Delay: ask.Delay}, 0).Go
 }
 
@@ -245,7 +251,7 @@ func (x *Exchange) wouldHave(in policy.ReplayInput) bool {
 	in.Attempt = policy.Attempt{Number: 1, SameRoute: 1, SameGroup: 1}
 	in.Budget = policy.Budget{AttemptsLeft: 5, TimeLeft: policy.AmpleTime, RetryAfterFits: true}
 	in.Candidates = policy.Candidates{SameRoute: 1, SameContract: 3, SameContractSchemaVerified: 3, Substitutes: 3}
-	all, _ := x.gen.Policy.Replay(x.g.ctx, &in)
+	all, _ := x.policy.Replay(x.g.ctx, &in)
 	return len(all.Actions) > 0 && all.Actions[0] != failure.Stop
 }
 
@@ -350,12 +356,16 @@ func (x *Exchange) approve(now time.Time, class failure.Class) {
 
 // askSubstitution asks the policy about one substitute.
 func (x *Exchange) askSubstitution(now time.Time, t *target, class failure.Class) policy.Substitution {
-	v, meta := x.gen.Policy.Substitution(x.g.ctx, x.substitutionInput(now, t, class))
+	in := x.substitutionInput(now, t, class)
+	v, meta := x.policy.Substitution(x.g.ctx, in)
 	verdict := "deny"
 	if v.Approve {
 		verdict = "approve"
 	}
 	x.note(policy.PointSubstitution, x.m.Made(), verdict, v.Reason, &meta)
+	if x.beside != nil {
+		x.gen.trial.Substitution(x.beside, x.asker(), in, v, &meta)
+	}
 	return v
 }
 

@@ -67,13 +67,16 @@ func (s *Server) build(ctx context.Context, cfg *config.Config, cat *catalog.Cat
 		s.decisions.forget(decisions)
 		return err
 	}
+	decides := s.candidate.decides(rev)
+	tried := s.candidate.try(ctx, s, cfg, decides)
 	g, err := s.gateway.Build(flow.Parts{
-		Number: s.number + 1, Config: cfg, Catalog: cat, Policy: rev, Table: table, Keys: keys,
+		Number: s.number + 1, Config: cfg, Catalog: cat, Policy: decides, Trial: tried, Table: table, Keys: keys,
 		Adapter: func(name string) adapter.Adapter { return adapters[name] }, Pool: pools.pool,
 		Guard:       guests.guard,
 		DecisionLog: decisions,
 	})
 	if err != nil {
+		s.candidate.forget(tried)
 		s.decisions.forget(decisions)
 		pools.forget()
 		guests.forget()
@@ -86,6 +89,7 @@ func (s *Server) build(ctx context.Context, cfg *config.Config, cat *catalog.Cat
 	s.pools.swap(pools)
 	s.plugins.swap(guests, s.drained)
 	s.decisions.swap(decisions, cfg, s.drained)
+	s.candidate.use(s, cfg, rev, tried)
 	s.policy.active(s, opened)
 	return nil
 }

@@ -59,8 +59,7 @@ func (s *Server) Reload(ctx context.Context) (uint64, []config.Problem, error) {
 func (s *Server) keysChanged(ctx context.Context) error {
 	s.building.Lock()
 	defer s.building.Unlock()
-	g := s.gateway.Generation()
-	return s.build(ctx, g.Config, g.Catalog, g.Policy)
+	return s.rebuild(ctx)
 }
 
 // watched are the files whose change is a reload. Policy bundles have a watcher of their own.
@@ -121,6 +120,9 @@ func (s *Server) condition() admin.Condition {
 	}
 	if st := s.policy.status(); st.LastError != "" {
 		c.Degraded["policy"] = st.LastError
+	}
+	if st := s.candidateStatus(); st.LastError != "" {
+		c.Degraded["policy_candidate"] = st.LastError
 	}
 	s.plugins.degraded(c.Degraded)
 	return c

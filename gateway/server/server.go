@@ -61,6 +61,7 @@ type Server struct {
 	plugins   *pluginHost
 	policy    policyState
 	decisions *decisionLogs
+	candidate candidate
 	watcher   *config.Watcher
 	files     []string
 
@@ -174,6 +175,7 @@ func (s *Server) open(ctx context.Context, cfg *config.Config) error {
 	if err := s.state.Load(ctx); err != nil {
 		return err
 	}
+	s.candidate.open(ctx, s, cfg)
 	s.pools = newPools()
 	if s.plugins, err = newPluginHost(s.log, s.metrics, cfg.DataDir); err != nil {
 		return fmt.Errorf("plugins: %w", err)
@@ -201,6 +203,7 @@ func (s *Server) listen(cfg *config.Config) (err error) {
 	s.admin = admin.New(admin.Options{
 		Log: s.log, Metrics: s.metrics, DB: s.db, Ledger: s.ledger, State: s.state,
 		Generation: s.gateway.Generation, Reload: s.Reload, KeysChanged: s.keysChanged,
+		Candidate: s.candidateStatus, Promote: s.promote, RollBack: s.rollBack,
 		PolicyStatus: s.policy.status, Plugins: s.plugins.status, Condition: s.condition, OpenAPI: admin.OpenAPI,
 		Version: s.options.Version, Now: time.Now,
 	})
@@ -306,6 +309,7 @@ func (s *Server) close(ctx context.Context) (err error) {
 		if s.adminAt != nil {
 			_ = s.adminAt.Close() // Shutdown has closed it already after a normal run
 		}
+		s.candidate.close()
 		s.policy.close()
 		if s.pools != nil {
 			s.pools.close()
