@@ -53,13 +53,19 @@ func TestAllocations(t *testing.T) {
 		require.True(t, ask().Cached)
 		require.Zero(t, testing.AllocsPerRun(100, func() { ask() }), p)
 	}
-	most := map[Point]float64{PointAdmission: 320, PointFailure: 520, PointSubstitution: 460, PointReplay: 700}
+	most := map[Point]float64{PointAdmission: 280, PointFailure: 480, PointSubstitution: 350, PointReplay: 620}
 	for p, ask := range questions(ctx, forgetful(t)) {
 		require.NoError(t, ask().Err)
 		made := testing.AllocsPerRun(100, func() { ask() })
 		t.Logf("%s: %.0f allocations", p, made)
 		require.LessOrEqual(t, made, most[p], p)
 	}
+	activation := testing.AllocsPerRun(2, func() {
+		_, err := Load(ctx, Builtin(), patient)
+		require.NoError(t, err)
+	})
+	t.Logf("activation: %.0f allocations", activation)
+	require.LessOrEqual(t, activation, 330_000.0)
 }
 
 // Callers and providers choose names. None of them makes the cache grow past its bound, in
