@@ -310,10 +310,15 @@ func (r *listed) cost() string {
 }
 
 func newLedgerShow(f *ledgerFlags) *cobra.Command {
-	return &cobra.Command{
+	var decisions bool
+	c := &cobra.Command{
 		Use:   "show REQUEST_ID",
 		Short: "Show the time line of a request: what was tried, why, and what it cost",
-		Args:  cobra.ExactArgs(1),
+		Long: "Show the time line of a request: what was tried, why, and what it cost. With --decisions also what\n" +
+			"policy decided, each time with the reason, the rule, the revision and the facts; `interlock policy eval\n" +
+			"--from-ledger` decides on the same facts again.",
+		Example: "  interlock ledger show req_01KB9Z7Y00G000000000000000 --decisions",
+		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if args[0] == "" {
 				return &exitError{status: 2, message: "a request's ID is required"}
@@ -326,11 +331,18 @@ func newLedgerShow(f *ledgerFlags) *cobra.Command {
 				if f.admin.json {
 					return printJSON(c.OutOrStdout(), b)
 				}
-				_, err = c.OutOrStdout().Write(b)
-				return err
+				if _, err = c.OutOrStdout().Write(b); err != nil || !decisions {
+					return err
+				}
+				if b, err = e.show(c.Context(), args[0], false); err != nil {
+					return err
+				}
+				return printDecisions(c.OutOrStdout(), b)
 			})
 		},
 	}
+	c.Flags().BoolVar(&decisions, "decisions", false, "also show what policy decided, and on what facts; JSON always has it")
+	return c
 }
 
 func newLedgerExport(f *ledgerFlags) *cobra.Command {

@@ -91,13 +91,11 @@ func Rehearse(ctx context.Context, sources []Source, o RehearseOptions) (*Rehear
 	}
 	defer store.Abort(ctx, txn)
 	runner := tester.NewRunner().SetCompiler(compiler).SetStore(store).SetModules(modules).
-		CapturePrintOutput(true).SetTimeout(o.Timeout).Filter(o.Run)
+		EnableTracing(true).CapturePrintOutput(true).SetTimeout(o.Timeout).Filter(o.Run)
 	var reached *cover.Cover
 	if o.Coverage {
 		reached = cover.New()
-		runner = runner.SetCoverageQueryTracer(reached) // the runner takes one tracer
-	} else {
-		runner = runner.EnableTracing(true)
+		runner = runner.SetCoverageQueryTracer(reached)
 	}
 	compiling.Lock()
 	results, err := runner.RunTests(ctx, txn)
@@ -119,11 +117,7 @@ func Rehearse(ctx context.Context, sources []Source, o RehearseOptions) (*Rehear
 		return a.Line - b.Line
 	})
 	if reached != nil {
-		own := map[string]*ast.Module{}
-		for name := range w.own {
-			own[name] = modules[name]
-		}
-		all.covered(reached.Report(own))
+		all.covered(reached.Report(modules), w.own)
 	}
 	return all, ctx.Err()
 }
@@ -160,9 +154,13 @@ func failedAt(r *tester.Result) string {
 	return fmt.Sprintf(": %s:%d: %s", expr.Location.File, expr.Location.Row, text)
 }
 
-func (r *Rehearsal) covered(report cover.Report) {
+// covered takes from a report what it says of the bundles' own rules.
+func (r *Rehearsal) covered(report cover.Report, own map[string]bool) {
 	covered, missed := 0, 0
 	for name, file := range report.Files {
+		if !own[name] {
+			continue
+		}
 		c := FileCoverage{File: name, Percent: file.Coverage}
 		covered += file.CoveredLines
 		missed += file.NotCoveredLines

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/interlock-gateway/interlock/gateway/policy"
@@ -47,14 +48,14 @@ func differenceText(w io.Writer, a, b string, d *policy.Difference) error {
 		fmt.Fprintf(&out, "\nkinds  %s\n  - %s\n  + %s\n", printed(k.Kind), k.Old, k.New)
 	}
 	for _, c := range d.Changes {
-		fmt.Fprintf(&out, "\n%s  %s\n", c.Point, whenText(c.When))
 		if c.Same {
-			fmt.Fprintf(&out, "  = %s\n", c.Old.Does)
-		} else {
-			fmt.Fprintf(&out, "  - %s\n  + %s\n", c.Old.Does, c.New.Does)
+			continue
 		}
-		fmt.Fprintf(&out, "    %s\n", whyText(c.Old, c.New))
-		fmt.Fprintf(&out, "    in %s\n", plural(c.Situations, "situation"))
+		fmt.Fprintf(&out, "\n%s  %s\n  - %s\n  + %s\n    %s\n    in %s\n", c.Point, whenText(c.When), printed(c.Old.Does),
+			printed(c.New.Does), whyText(c.Old, c.New), plural(c.Situations, "situation"))
+	}
+	for _, r := range rewordings(d) {
+		fmt.Fprintf(&out, "\n%s\n    in %s\n", r.text, plural(r.situations, "situation"))
 	}
 	out.WriteString("\n")
 	if decisions, records := counted(d); Nothing(d) {
@@ -67,6 +68,30 @@ func differenceText(w io.Writer, a, b string, d *policy.Difference) error {
 	}
 	_, err := io.WriteString(w, out.String())
 	return err
+}
+
+// rewording is decisions of a point that only have another reason or rule.
+type rewording struct {
+	text       string
+	situations int
+}
+
+// rewordings gathers what only the record sees, whatever is decided.
+func rewordings(d *policy.Difference) []rewording {
+	var all []rewording
+	for _, c := range d.Changes {
+		if !c.Same {
+			continue
+		}
+		text := fmt.Sprintf("%s  the same decisions\n    %s", c.Point, whyText(c.Old, c.New))
+		i := slices.IndexFunc(all, func(r rewording) bool { return r.text == text })
+		if i < 0 {
+			i = len(all)
+			all = append(all, rewording{text: text})
+		}
+		all[i].situations += c.Situations
+	}
+	return all
 }
 
 func plural(n int, noun string) string {
