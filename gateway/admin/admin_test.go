@@ -16,6 +16,7 @@ import (
 	"github.com/interlock-gateway/interlock/gateway/config"
 	"github.com/interlock-gateway/interlock/gateway/failure"
 	"github.com/interlock-gateway/interlock/gateway/ledger"
+	"github.com/interlock-gateway/interlock/gateway/policy/trial"
 	"github.com/interlock-gateway/interlock/gateway/route"
 	"github.com/interlock-gateway/interlock/gateway/storage"
 )
@@ -452,6 +453,8 @@ func TestTheDocumentDescribesTheAnswers(t *testing.T) {
 	same("Switch", first(st.ok("GET", "/admin/v1/switches", "")["switches"]))
 	same("Investigation", first(st.ok("GET", "/admin/v1/investigations", "")["investigations"]))
 	same("Key", first(st.ok("GET", "/admin/v1/keys", "")["keys"]))
+	st.candidate.Report = &trial.Report{}
+	same("Candidate", map[string]any(st.ok("GET", "/admin/v1/policy/candidate", "")))
 	same("Change", first(st.ok("GET", "/admin/v1/changes", "")["changes"]))
 }
 
@@ -503,4 +506,32 @@ func TestCodesAreDocumented(t *testing.T) {
 			require.Regexp(t, "(?m)^\\| .*`"+code[1]+"`.* \\| \\d{3} \\|", string(readme), "it has no row of its own")
 		}
 	}
+}
+
+func TestCandidateOfThePolicy(t *testing.T) {
+	st := setUp(t, tokens)
+	st.token = "tok-operator"
+	st.candidate = Candidate{State: CandidateShadow, Path: "next", Mode: "shadow", Revision: "candidate@1", LoadedAt: time.Now(), Report: &trial.Report{}}
+	seen := st.ok("GET", "/admin/v1/policy/candidate", "")
+	require.Equal(t, "shadow", seen["state"])
+	require.Nil(t, seen["promoted"])
+	require.Equal(t, st.generation.Policy.ID(), seen["active"])
+	require.Equal(t, "candidate@1", st.ok("GET", "/admin/v1/policy", "")["candidate"].(map[string]any)["revision"])
+	for _, path := range []string{"/admin/v1/policy/promote", "/admin/v1/policy/rollback"} {
+		st.token = "tok-viewer"
+		st.refused(403, permissionDenied, "POST", path, "")
+		st.token = "tok-operator"
+		st.refused(400, invalidRequest, "POST", path, `{"why":"x"}`)
+		st.candErr = ErrNoCandidate
+		st.refused(404, notFound, "POST", path, "")
+		st.candErr = nil
+		require.Equal(t, "shadow", st.ok("POST", path, `{"reason":"because"}`)["state"])
+		change := st.ok("GET", "/admin/v1/changes", "")["changes"].([]any)[0].(map[string]any)
+		require.Equal(t, strings.TrimPrefix(path, "/admin/v1/"), change["what"])
+		require.Equal(t, "hands", change["who"])
+		require.Equal(t, "because", change["reason"])
+		require.Equal(t, "candidate@1", change["after"].(map[string]any)["candidate"])
+	}
+	st.candErr = ErrInForce
+	st.refused(409, candidateInForce, "POST", "/admin/v1/policy/promote", "")
 }

@@ -30,7 +30,7 @@ func (s *Server) policyStatus(w http.ResponseWriter, c *call) error {
 		// Candidate is the policy that is tried, or was promoted: then revision is its own.
 		Candidate candidateView `json:"candidate"`
 	}{
-		s.Generation().Policy.ID(), st.Source, timeOrNull(st.LoadedAt), textOrNull(st.LastError), timeOrNull(st.LastErrorAt),
+		st.Revision, st.Source, timeOrNull(st.LoadedAt), textOrNull(st.LastError), timeOrNull(st.LastErrorAt),
 		st.Refused, st.RollBacks, bundles, s.viewCandidate(),
 	})
 }

@@ -369,3 +369,13 @@ func (s *Server) candidateStatus() admin.Candidate {
 	}
 	return st
 }
+
+// policyStatus is what operators are told of the policy: the revision is the one that decides,
+// promoted or configured.
+func (s *Server) policyStatus() admin.PolicyStatus {
+	st := s.policy.status()
+	if g := s.gateway.Generation(); g != nil {
+		st.Revision = g.Policy.ID()
+	}
+	return st
+}

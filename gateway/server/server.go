@@ -204,7 +204,7 @@ func (s *Server) listen(cfg *config.Config) (err error) {
 		Log: s.log, Metrics: s.metrics, DB: s.db, Ledger: s.ledger, State: s.state,
 		Generation: s.gateway.Generation, Reload: s.Reload, KeysChanged: s.keysChanged,
 		Candidate: s.candidateStatus, Promote: s.promote, RollBack: s.rollBack,
-		PolicyStatus: s.policy.status, Plugins: s.plugins.status, Condition: s.condition, OpenAPI: admin.OpenAPI,
+		PolicyStatus: s.policyStatus, Plugins: s.plugins.status, Condition: s.condition, OpenAPI: admin.OpenAPI,
 		Version: s.options.Version, Now: time.Now,
 	})
 	return nil
