@@ -33,6 +33,7 @@ type pluginHost struct {
 	metrics *telemetry.Metrics
 	dir     string // data_dir/plugins
 	cache   *wasm.Cache
+	client  *http.Client // for modules behind a URL
 
 	mu      sync.Mutex
 	current *pluginSet
@@ -52,10 +53,11 @@ type plugin struct {
 	loaded   *wasm.Plugin // nil where it could not be loaded
 	since    time.Time
 	err      error // why the latest module or settings were not taken
+	again    bool  // it may be taken later, though nothing has changed: it was out of reach, or did not come up
 }
 
 func newPluginHost(log *telemetry.Log, metrics *telemetry.Metrics, dataDir string) (*pluginHost, error) {
-	h := &pluginHost{log: log, metrics: metrics, dir: filepath.Join(dataDir, "plugins"), current: &pluginSet{byName: map[string]*plugin{}}}
+	h := &pluginHost{log: log, metrics: metrics, dir: filepath.Join(dataDir, "plugins"), client: http.DefaultClient, current: &pluginSet{byName: map[string]*plugin{}}}
 	cache, err := wasm.NewCache(filepath.Join(h.dir, "cache"))
 	if err != nil {
 		log.Warn("compiled plugins are not kept on disk", "error", err.Error())
@@ -101,7 +103,7 @@ func (h *pluginHost) get(ctx context.Context, c config.Plugin, before *plugin) (
 		p.err = err
 		if before != nil && before.loaded != nil {
 			kept := *before
-			kept.err = err
+			kept.err, kept.again = err, p.again
 			h.log.Error("plugin refused; the one before stays", "plugin", c.Name, "error", err.Error())
 			return &kept, false
 		}
@@ -110,6 +112,7 @@ func (h *pluginHost) get(ctx context.Context, c config.Plugin, before *plugin) (
 	}
 	module, sidecar, err := h.module(ctx, c)
 	if err != nil {
+		p.again = strings.HasPrefix(c.Source, "https:")
 		return fail(err)
 	}
 	sum := sha256.Sum256(module)
@@ -122,7 +125,7 @@ func (h *pluginHost) get(ctx context.Context, c config.Plugin, before *plugin) (
 	}{c.Name, p.digest, string(sidecar), c.Config, c.Limits, c.Grants})
 	if before != nil && before.loaded != nil && before.identity == p.identity {
 		kept := *before
-		kept.err = nil
+		kept.err, kept.again = nil, false
 		return &kept, false
 	}
 	o := pluginOptions(c, module, sidecar)
@@ -130,6 +133,8 @@ func (h *pluginHost) get(ctx context.Context, c config.Plugin, before *plugin) (
 	p.loaded, err = wasm.Load(ctx, o)
 	if err != nil {
 		p.loaded = nil
+		load, ok := errors.AsType[*wasm.LoadError](err)
+		p.again = ok && load.Step == wasm.StepStart
 		return fail(err)
 	}
 	h.log.Info("plugin loaded", "plugin", c.Name, "version", p.loaded.Manifest().Version, "sha256", p.digest)
@@ -205,7 +210,7 @@ func (h *pluginHost) fetched(ctx context.Context, c config.Plugin) ([]byte, erro
 	if err != nil {
 		return nil, errors.New("the source is not a URL that can be fetched")
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := h.client.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("the module cannot be fetched: %w", err)
 	}
@@ -356,6 +361,18 @@ func (h *pluginHost) swap(s *pluginSet, drained func() <-chan struct{}) {
 			p.Release()
 		}
 	}()
+}
+
+// wants says whether a plugin is out that may come up later by itself.
+func (h *pluginHost) wants() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, p := range h.current.byName {
+		if p.again {
+			return true
+		}
+	}
+	return false
 }
 
 // close releases everything. Calls that still run are stopped when ctx ends.

@@ -98,15 +98,56 @@ func (s *Server) follow(ctx context.Context) {
 	}
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
+	var plugins retry
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case now := <-tick.C:
+			if plugins.due(now, s.plugins.wants()) {
+				s.rebuild(ctx)
+			}
 			if err := s.state.Switches().Sweep(ctx, now); err != nil && ctx.Err() == nil {
 				s.log.Warn("expired switches could not be removed", "error", err.Error())
 			}
 		}
+	}
+}
+
+// retry says when plugins that are out of reach are tried again: after a pause that doubles.
+type retry struct {
+	pause time.Duration
+	at    time.Time
+}
+
+const (
+	retryFirst = 5 * time.Second
+	retryMost  = 5 * time.Minute
+)
+
+func (r *retry) due(now time.Time, wanted bool) bool {
+	switch {
+	case !wanted:
+		*r = retry{}
+		return false
+	case r.pause == 0:
+		r.pause, r.at = retryFirst, now.Add(retryFirst)
+		return false
+	case now.Before(r.at):
+		return false
+	}
+	r.pause = min(2*r.pause, retryMost)
+	r.at = now.Add(r.pause)
+	return true
+}
+
+// rebuild builds a generation of the configuration in use: what was out of reach may be there.
+func (s *Server) rebuild(ctx context.Context) {
+	s.building.Lock()
+	defer s.building.Unlock()
+	g := s.gateway.Generation()
+	if err := s.build(ctx, g.Config, g.Catalog, g.Policy); err != nil && ctx.Err() == nil {
+		s.log.Warn("plugins could not be tried again", "error", err.Error())
 	}
 }
 
