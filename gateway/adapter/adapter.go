@@ -62,6 +62,7 @@ type Shaped struct {
 	Body        []byte
 	Path        string // below the base URL, "/chat/completions"; may carry a query
 	ContentType string
+	Accept      string  // what a stream may come in; "" is text/event-stream
 	Header      []Field // further headers; never a credential
 }
 

@@ -78,9 +78,21 @@ func checkPath(path string) error {
 		}
 	}
 	below, _, _ := strings.Cut(path, "?")
-	for step := range strings.SplitSeq(strings.ToLower(below), "/") {
-		if step = strings.ReplaceAll(step, "%2e", "."); step == "." || step == ".." {
+	steps := strings.Split(strings.ToLower(below)[1:], "/")
+	for i, step := range steps {
+		step, _, _ = strings.Cut(step, ";") // what some servers take for parameters of the step
+		switch step = strings.ReplaceAll(step, "%2e", "."); {
+		case step == "..":
 			return errors.New("the path has a step upwards")
+		case step == ".":
+			return errors.New("the path has a step that leads nowhere")
+		case step == "" && i < len(steps)-1:
+			return errors.New("the path has an empty step")
+		}
+	}
+	for i := 0; i+2 < len(path); i++ {
+		if path[i] == '%' && (path[i+1] == '0' || path[i+1] == '1' || path[i+1] == '7' && (path[i+2] == 'f' || path[i+2] == 'F')) {
+			return errors.New("the path has an escaped control character")
 		}
 	}
 	return nil

@@ -138,7 +138,7 @@ func (g *Guest) Request(dst []byte, c *Call) (Shaped, error) {
 		return Shaped{}, g.refusal(err)
 	}
 	kind := r.U32()
-	shaped := Shaped{Method: strings.Clone(r.Str()), Path: strings.Clone(r.Str())}
+	shaped := Shaped{Accept: g.accepts(), Method: strings.Clone(r.Str()), Path: strings.Clone(r.Str())}
 	s.header = s.header[:0]
 	for n := r.Count(8); n > 0; n-- {
 		s.header = append(s.header, Field{strings.Clone(r.Str()), strings.Clone(r.Str())})
@@ -185,12 +185,41 @@ func brokenBy(name, what string) error { return &Broken{errors.New(name + ": " +
 
 // Streams implements Adapter.
 func (g *Guest) Streams(c *Call, contentType []byte) bool {
+	s := c.begin()
+	if len(contentType) == 0 {
+		return s.framing != interlock.ByContentType
+	}
 	for _, t := range g.manifest.ContentTypes.Events {
 		if hasFold(contentType, t) {
+			if s.framing == interlock.ByContentType {
+				s.framing = framingOf(contentType)
+			}
 			return true
 		}
 	}
-	return c.session != nil && c.session.framing != interlock.ByContentType && len(contentType) == 0
+	return false
+}
+
+// framingOf is how an answer of that content type is cut.
+func framingOf(contentType []byte) interlock.Framing {
+	switch {
+	case hasFold(contentType, "ndjson"), hasFold(contentType, "jsonl"), hasFold(contentType, "json-lines"), hasFold(contentType, "json-seq"):
+		return interlock.Lines
+	case hasFold(contentType, "vnd.amazon.eventstream"):
+		return interlock.AWSEventStream
+	case hasFold(contentType, "application/json"):
+		return interlock.JSONArray
+	default:
+		return interlock.SSE
+	}
+}
+
+// accepts is what a streamed answer may come in.
+func (g *Guest) accepts() string {
+	if t := g.manifest.ContentTypes.Events; len(t) > 0 {
+		return t[0]
+	}
+	return ""
 }
 
 // hasFold says whether b has a text in it, whatever its case; lower is in lower case.

@@ -461,7 +461,9 @@ func sign(head []upstream.Field, l *Link, s *adapter.Shaped, now time.Time) []up
 func (x *Exchange) upstreamHeaders(dst []upstream.Field, l *Link, s *adapter.Shaped) []upstream.Field {
 	accept := typeJSON
 	if x.facts.Stream {
-		accept = typeSSE
+		if accept = s.Accept; accept == "" {
+			accept = typeSSE
+		}
 	}
 	dst = append(dst, upstream.Field{Name: "Content-Type", Value: s.ContentType}, upstream.Field{Name: "Accept", Value: accept})
 	dst = append(dst, l.headers...)

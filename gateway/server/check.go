@@ -27,13 +27,12 @@ func Check(ctx context.Context, cfg *config.Config, found Found) {
 	checkPolicy(ctx, cfg, found)
 	checkState(cfg, found)
 	checkProviders(cfg, found)
-	checkPlugins(cfg, found)
+	checkPlugins(ctx, cfg, found)
 }
 
-// checkPlugins finds plugins that would not be loaded, as far as that can be said without
-// fetching, compiling or running one; a start goes on without them. It also finds those that are
-// used for what they are not.
-func checkPlugins(cfg *config.Config, found Found) {
+// checkPlugins finds plugins that would not be loaded, but for those that would have to be
+// fetched; a start goes on without them. It also finds those that are used for what they are not.
+func checkPlugins(ctx context.Context, cfg *config.Config, found Found) {
 	kinds := map[string]string{}
 	for i, c := range cfg.Plugins {
 		if strings.HasPrefix(c.Source, "https:") {
@@ -45,12 +44,13 @@ func checkPlugins(cfg *config.Config, found Found) {
 			found(key, err.Error())
 			continue
 		}
-		m, err := wasm.Admit(pluginOptions(c, module, sidecar))
+		p, err := wasm.Load(ctx, pluginOptions(c, module, sidecar))
 		if err != nil {
-			found(key, err.Error())
+			found(key, redacted(err, c.Config).Error())
 			continue
 		}
-		kinds[c.Name] = m.Kind
+		kinds[c.Name] = p.Manifest().Kind
+		p.Release()
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Providers)) {
 		ref := cfg.Providers[name].Adapter

@@ -2,7 +2,9 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -12,7 +14,7 @@ import (
 	"github.com/interlock-gateway/interlock/gateway/config"
 )
 
-// What a start would go on without, check says beforehand: nothing is compiled or run for it.
+// What a start would go on without, check says beforehand, and nothing of what is configured.
 func TestCheckLooksAtPlugins(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -31,6 +33,7 @@ plugins:
   - {name: pinned, source: "file:watchman.wasm", sha256: "0000000000000000000000000000000000000000000000000000000000000000"}
   - {name: watchman, source: "file:watchman.wasm"}
   - {name: nobody, source: "builtin:nobody"}
+  - {name: told, source: "file:watchman.wasm", config: {refuse: "canary-1234567"}}
 providers:
   a: {adapter: "plugin:watchman", base_url: "http://127.0.0.1:1"}
   b: {adapter: "native:nobody", base_url: "http://127.0.0.1:1"}
@@ -48,7 +51,22 @@ keys: [{name: caller, key: ilk-check-0123456789, groups: [all], guards: [{plugin
 	require.Contains(t, found["plugins[4].source"], "anthropic, bedrock, gemini")
 	require.Contains(t, found["providers.a.adapter"], "is a guard, not an adapter")
 	require.Contains(t, found["providers.b.adapter"], "native:anthropic")
-	require.Len(t, found, 6)
+	require.Contains(t, found["plugins[5].source"], "configure: config: it says [redacted]")
+	require.Len(t, found, 7)
+	require.NotContains(t, fmt.Sprint(found), "canary")
+}
+
+// A pipe that nobody writes to must not hold up a start, a reload or a check.
+func TestPipesAreNoPlugins(t *testing.T) {
+	t.Parallel()
+	pipe := filepath.Join(t.TempDir(), "pipe.wasm")
+	if err := exec.Command("mkfifo", pipe).Run(); err != nil {
+		t.Skip("no pipes here: ", err)
+	}
+	_, err := readModule(pipe)
+	require.ErrorContains(t, err, "is not a file")
+	_, err = readModule("/dev/zero")
+	require.ErrorContains(t, err, "is not a file")
 }
 
 func TestWaysToPresentACredential(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -100,6 +101,7 @@ func (h *pluginHost) of(ctx context.Context, cfg *config.Config) *pluginSet {
 func (h *pluginHost) get(ctx context.Context, c config.Plugin, before *plugin) (p *plugin, fresh bool) {
 	p = &plugin{config: c, since: time.Now()}
 	fail := func(err error) (*plugin, bool) {
+		err = redacted(err, c.Config)
 		p.err = err
 		if before != nil && before.loaded != nil {
 			kept := *before
@@ -141,6 +143,40 @@ func (h *pluginHost) get(ctx context.Context, c config.Plugin, before *plugin) (
 	return p, true
 }
 
+// redacted hides what stands in a plugin's configuration from an error about it: a schema's words
+// and a guest's own quote it, and any of it may be a secret.
+func redacted(err error, config config.Document) error {
+	text := err.Error()
+	var v any
+	if json.Unmarshal([]byte(config.JSON.Reveal()), &v) != nil {
+		return err
+	}
+	var hide func(any)
+	hide = func(v any) {
+		switch v := v.(type) {
+		case string:
+			if len(v) >= leastSecret {
+				text = strings.ReplaceAll(text, v, telemetry.Redacted)
+			}
+		case []any:
+			for _, e := range v {
+				hide(e)
+			}
+		case map[string]any:
+			for _, e := range v {
+				hide(e)
+			}
+		}
+	}
+	if hide(v); text == err.Error() {
+		return err
+	}
+	return errors.New(text)
+}
+
+// leastSecret is how long a text must be to be taken for a secret.
+const leastSecret = 6
+
 // pluginOptions are what a configuration says of a plugin.
 func pluginOptions(c config.Plugin, module, sidecar []byte) wasm.Options {
 	return wasm.Options{
@@ -151,6 +187,7 @@ func pluginOptions(c config.Plugin, module, sidecar []byte) wasm.Options {
 
 const (
 	maxModule    = 8 << 20
+	maxManifest  = 256 << 10
 	fetchTimeout = 30 * time.Second
 )
 
@@ -172,7 +209,7 @@ func localModule(c config.Plugin) (module, sidecar []byte, err error) {
 	if module, err = readModule(path); err != nil {
 		return nil, nil, err
 	}
-	sidecar, err = os.ReadFile(strings.TrimSuffix(path, ".wasm") + ".manifest.json")
+	sidecar, err = readFile(strings.TrimSuffix(path, ".wasm")+".manifest.json", maxManifest, "manifest")
 	if errors.Is(err, os.ErrNotExist) {
 		err = nil
 	}
@@ -180,18 +217,34 @@ func localModule(c config.Plugin) (module, sidecar []byte, err error) {
 }
 
 func readModule(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	return readFile(path, maxModule, "module")
+}
+
+// readFile reads a regular file of at most limit bytes. Anything else, such as a pipe that
+// nobody writes to, could hold up whoever opens it.
+func readFile(path string, limit int64, what string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a file", path)
+	}
+	f, err := openFile(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return bounded(f)
+	if info, err = f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a file", path)
+	}
+	return bounded(f, limit, what)
 }
 
-func bounded(r io.Reader) ([]byte, error) {
-	b, err := io.ReadAll(io.LimitReader(r, maxModule+1))
-	if err == nil && len(b) > maxModule {
-		err = fmt.Errorf("the module has more than %d bytes", maxModule)
+func bounded(r io.Reader, limit int64, what string) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err == nil && int64(len(b)) > limit {
+		err = fmt.Errorf("the %s has more than %d bytes", what, limit)
 	}
 	return b, err
 }
@@ -218,7 +271,7 @@ func (h *pluginHost) fetched(ctx context.Context, c config.Plugin) ([]byte, erro
 	if resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("the module cannot be fetched: status %d", resp.StatusCode)
 	}
-	b, err := bounded(resp.Body)
+	b, err := bounded(resp.Body, maxModule, "module")
 	if err != nil {
 		return nil, fmt.Errorf("the module cannot be fetched: %w", err)
 	}

@@ -102,13 +102,3 @@ func (s *Inspection) read(module []byte) {
 		s.Exports = append(s.Exports, x)
 	}
 }
-
-// Admit says whether Load would take the module, as far as can be said without compiling or
-// running it. The error is a *LoadError.
-func Admit(o Options) (*Manifest, error) {
-	a, err := admit(&o)
-	if err != nil {
-		return nil, err
-	}
-	return a.manifest, nil
-}

@@ -65,6 +65,11 @@ const (
 	capabilityLog = "log"
 )
 
+// modelCapabilities are what a request can ask of a model: the catalogue's words.
+var modelCapabilities = []string{
+	"streaming", "tools", "parallel_tool_calls", "json_object", "json_schema", "reasoning", "embeddings", "moderation",
+}
+
 // capabilities are what an operator can grant.
 var capabilities = []string{capabilityLog}
 
@@ -238,7 +243,7 @@ func (m *Manifest) check() error {
 	each("response_headers", m.ResponseHeaders, func(v string) bool { return headerForm.MatchString(v) && v != "set-cookie" })
 	each("auth", m.Auth, authForm.MatchString)
 	each("capabilities", m.Capabilities, func(v string) bool { return slices.Contains(capabilities, v) })
-	each("model_capabilities", m.ModelCapabilities, wordForm.MatchString)
+	each("model_capabilities", m.ModelCapabilities, func(v string) bool { return slices.Contains(modelCapabilities, v) || m.newer() && wordForm.MatchString(v) })
 	if m.Limits.State > MaxState {
 		fault("limits.state: at most %d bytes are kept", MaxState)
 	}

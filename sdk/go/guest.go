@@ -143,7 +143,7 @@ func (g *Guest) configure(r *Reader) error {
 		config = []byte("{}")
 	}
 	g.configured = false
-	plugin, err := g.maker(config)
+	plugin, err := g.maker(append([]byte(nil), config...)) // the maker's to keep
 	if err != nil {
 		if _, ok := err.(*Error); !ok {
 			err = Config(err.Error())

@@ -27,8 +27,8 @@ type Plugin struct {
 }
 
 // Maker makes a Plugin for a configuration: a JSON object, `{}` where the operator wrote none. It
-// is pure, and keeps what it needs of config as a copy: one source serves several configurations
-// in a process. An error should be one of Config.
+// is pure, and may keep config: one source serves several configurations in a process. An error
+// should be one of Config.
 type Maker func(config []byte) (Plugin, error)
 
 // Call is the context of a call.

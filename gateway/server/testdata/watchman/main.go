@@ -12,7 +12,11 @@ const Manifest = `{"name":"watchman","version":"1.0.0","abi":"1.0","kind":"guard
 "operations":["guard_request","guard_response","guard_events"],"limits":{"memory":"32MiB"}}`
 
 func init() {
-	interlock.Serve(Manifest, func([]byte) (interlock.Plugin, error) {
+	interlock.Serve(Manifest, func(config []byte) (interlock.Plugin, error) {
+		if _, said, ok := bytes.Cut(config, []byte(`"refuse":"`)); ok {
+			said, _, _ = bytes.Cut(said, []byte(`"`))
+			return interlock.Plugin{}, interlock.Config("it says " + string(said))
+		}
 		return interlock.Plugin{GuardRequest: whole, GuardResponse: whole, GuardEvents: events}, nil
 	})
 }
