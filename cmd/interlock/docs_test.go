@@ -98,7 +98,7 @@ func TestReadmeShowsTheDemo(t *testing.T) {
 func TestPackagesPageHasEveryPackage(t *testing.T) {
 	page := readPage(t, "gateway/README.md")
 	linked := map[string]bool{}
-	for _, m := range regexp.MustCompile("\\[`[a-z]+`\\]\\(([a-z/]+)\\)").FindAllStringSubmatch(page, -1) {
+	for _, m := range regexp.MustCompile("\\[`[a-z0-9]+`\\]\\(([a-z0-9/]+)\\)").FindAllStringSubmatch(page, -1) {
 		linked[m[1]] = true
 	}
 	gateway := filepath.Join(root, "gateway")

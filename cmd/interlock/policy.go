@@ -43,6 +43,7 @@ func newPolicyCommand() *cobra.Command {
 		newPolicyNew(), newPolicyCheck(&f), newPolicyTest(&f), newPolicyBuild(&f), newPolicyMatrix(&f),
 		newPolicyDiff(&f), newPolicyEval(&f), newPolicyReplay(&f),
 	)
+	c.AddCommand(newCandidateCommands()...)
 	return c
 }
 
