@@ -105,7 +105,7 @@ func (s *Server) follow(ctx context.Context) {
 			return
 		case now := <-tick.C:
 			if plugins.due(now, s.plugins.wants()) {
-				s.rebuild(ctx)
+				s.tryPluginsAgain(ctx)
 			}
 			if err := s.state.Switches().Sweep(ctx, now); err != nil && ctx.Err() == nil {
 				s.log.Warn("expired switches could not be removed", "error", err.Error())
@@ -141,12 +141,12 @@ func (r *retry) due(now time.Time, wanted bool) bool {
 	return true
 }
 
-// rebuild builds a generation of the configuration in use: what was out of reach may be there.
-func (s *Server) rebuild(ctx context.Context) {
+// tryPluginsAgain builds a generation of the configuration in use: what was out of reach may be
+// there.
+func (s *Server) tryPluginsAgain(ctx context.Context) {
 	s.building.Lock()
 	defer s.building.Unlock()
-	g := s.gateway.Generation()
-	if err := s.build(ctx, g.Config, g.Catalog, g.Policy); err != nil && ctx.Err() == nil {
+	if err := s.rebuild(ctx); err != nil && ctx.Err() == nil {
 		s.log.Warn("plugins could not be tried again", "error", err.Error())
 	}
 }
