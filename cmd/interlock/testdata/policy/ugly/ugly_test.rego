@@ -1,0 +1,3 @@
+package ugly_test
+
+test_spaces if {   1==1 }
