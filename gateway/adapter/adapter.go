@@ -1,10 +1,12 @@
 package adapter
 
 import (
+	"errors"
 	"time"
 
 	"github.com/interlock-gateway/interlock/gateway/failure"
 	"github.com/interlock-gateway/interlock/gateway/openai"
+	"github.com/interlock-gateway/interlock/gateway/wasm"
 )
 
 // Adapter translates for one kind of provider. It is safe for concurrent use.
@@ -106,6 +108,13 @@ type Broken struct{ Err error }
 func (e *Broken) Error() string { return e.Err.Error() }
 
 func (e *Broken) Unwrap() error { return e.Err }
+
+// Passing says that the adapter may work the next time: there was no instance of its plugin, or
+// it was stopped by the clock.
+func (e *Broken) Passing() bool {
+	f, ok := errors.AsType[*wasm.Failure](e.Err)
+	return ok && (f.Reason == wasm.Busy || f.Reason == wasm.NotStart || f.Reason == wasm.Killed || f.Reason == wasm.Closed || f.Reason == wasm.Cancelled)
+}
 
 // Failure is what a provider said went wrong, in our words.
 type Failure struct {

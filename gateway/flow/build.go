@@ -104,7 +104,7 @@ func (g *Generation) addLinks(p *Parts) error {
 			}
 			l.headers = headersOf(&provider, credential)
 			if guest, ok := translates.(*adapter.Guest); ok {
-				l.carries = carriedBy(guest.Manifest().ModelCapabilities)
+				l.plugin, l.carries = true, carriedBy(guest.Manifest().ModelCapabilities)
 			}
 			for _, h := range provider.PassHeaders {
 				l.pass = append(l.pass, strings.ToLower(h))

@@ -129,6 +129,7 @@ type Link struct {
 	amplifies int           // calls that the provider's own gateway may make of one
 	signer    *sigv4.Signer // nil = the credential is among headers, or in the query
 	carries   *offer        // what the adapter can translate; nil = everything
+	plugin    bool          // the adapter is a plugin's
 }
 
 // sets says whether the operator's own headers have one of that name.

@@ -82,17 +82,38 @@ func (x *Exchange) failAdapter(err error) {
 		return
 	}
 	if e, ok := errors.AsType[*adapter.Broken](err); ok {
-		x.g.log.Warn("adapter failed", "request_id", x.id, "channel", x.at.target.link.label, "error", e.Error())
-		x.fail(fault{class: failure.ServerError, err: openai.UpstreamError{
-			Message: "The channel's adapter failed.", Type: "server_error", Code: "adapter_failed",
-		}})
+		x.failBroken(e)
 		return
 	}
-	x.fail(fault{class: failure.MalformedAnswer})
+	x.fail(fault{class: failure.MalformedAnswer, err: openai.UpstreamError{Message: "The answer is not in the provider's format."}})
 }
 
-// failCut ends the attempt with a stream that ended, however cleanly, before it was whole.
-func (x *Exchange) failCut() { x.fail(fault{transport: failure.EOF}) }
+// failBroken ends the attempt with a failure of the adapter's own. It is a function of the request
+// and the answer: asked again it would fail again, so the route is not.
+func (x *Exchange) failBroken(e *adapter.Broken) {
+	if !x.sig.over() {
+		x.g.log.Warn("adapter failed", "request_id", x.id, "channel", x.at.target.link.label, "error", e.Error())
+	}
+	class := failure.MalformedAnswer
+	if e.Passing() {
+		class = failure.ServerError
+	}
+	x.fail(fault{class: class, err: openai.UpstreamError{
+		Message: "The channel's adapter failed.", Type: "server_error", Code: "adapter_failed",
+	}})
+}
+
+// failCut ends the attempt with a stream that ended, however cleanly, before it was whole. Where
+// a plugin said that it was whole, the plugin is at fault, not the connection.
+func (x *Exchange) failCut() {
+	if x.at.ended && x.at.target.link.plugin {
+		x.failBroken(&adapter.Broken{Err: errNoFinish})
+		return
+	}
+	x.fail(fault{transport: failure.EOF})
+}
+
+var errNoFinish = errors.New("it said that the answer is whole, and no choice has a finish reason")
 
 // phase is how far the answer of the running attempt has come.
 func (x *Exchange) phase() failure.Phase {

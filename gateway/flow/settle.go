@@ -111,7 +111,7 @@ func (x *Exchange) recordUsage(rec *ledger.Attempt, class failure.Class, phase f
 		case class == failure.None || phase == failure.AfterOutput || a.spoke:
 			u = openai.Usage{Input: x.facts.InputTokens, Output: x.estimateOutput()}
 			rec.Usage.Estimated = true
-		case a.call != nil && a.call.Wire() == failure.NotSent, rec.Status >= 300, class.SurelyNotProcessed():
+		case a.call == nil || a.call.Wire() == failure.NotSent, rec.Status >= 300, class.SurelyNotProcessed():
 			rec.Billable, rec.CostUSD = ledger.BillableNo, ledger.Some(0.0)
 			return
 		default:

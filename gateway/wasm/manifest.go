@@ -243,7 +243,9 @@ func (m *Manifest) check() error {
 	each("response_headers", m.ResponseHeaders, func(v string) bool { return headerForm.MatchString(v) && v != "set-cookie" })
 	each("auth", m.Auth, authForm.MatchString)
 	each("capabilities", m.Capabilities, func(v string) bool { return slices.Contains(capabilities, v) })
-	each("model_capabilities", m.ModelCapabilities, func(v string) bool { return slices.Contains(modelCapabilities, v) || m.newer() && wordForm.MatchString(v) })
+	each("model_capabilities", m.ModelCapabilities, func(v string) bool {
+		return slices.Contains(modelCapabilities, v) || m.newer() && wordForm.MatchString(v)
+	})
 	if m.Limits.State > MaxState {
 		fault("limits.state: at most %d bytes are kept", MaxState)
 	}
