@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -112,11 +114,20 @@ func sameRules(ctx context.Context, p Point, a, b *Revision) (bool, error) {
 	return true, nil
 }
 
-// texts returns the rules as text, sorted.
+// generated are the compiler's own variables, which it counts through all modules.
+var generated = regexp.MustCompile(`__local[0-9]+__`)
+
+// texts returns the rules as text, sorted, with the compiler's variables counted anew in each.
 func (r *reach) texts() []string {
 	texts := make([]string, len(r.rules))
 	for i, rule := range r.rules {
-		texts[i] = rule.String()
+		named := map[string]string{}
+		texts[i] = generated.ReplaceAllStringFunc(rule.String(), func(v string) string {
+			if named[v] == "" {
+				named[v] = "__local" + strconv.Itoa(len(named)) + "__"
+			}
+			return named[v]
+		})
 		if rule.Module != nil {
 			texts[i] = rule.Module.Package.String() + " " + texts[i]
 		}
