@@ -31,7 +31,7 @@ func Check(ctx context.Context, sources []Source, opts Options) (Errors, error) 
 		return faults.sorted(), nil
 	}
 	if _, err := Build(ctx, w.bundles, opts); err != nil {
-		if found := (Errors)(nil); errors.As(err, &found) {
+		if found := Errors(nil); errors.As(err, &found) {
 			faults = append(faults, found...)
 		} else {
 			return nil, err
@@ -60,7 +60,7 @@ func workspaceOf(ctx context.Context, sources []Source, grants []string) (*works
 	var faults Errors
 	for _, src := range sources {
 		b, err := Read(ctx, src)
-		if found := (Errors)(nil); errors.As(err, &found) {
+		if found := Errors(nil); errors.As(err, &found) {
 			faults = append(faults, found...)
 			continue
 		}

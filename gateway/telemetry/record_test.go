@@ -18,8 +18,10 @@ func TestLinesByHandAreSlogs(t *testing.T) {
 			var out bytes.Buffer
 			l := &Log{sink: newSink(&out), byHand: byHand}
 			l.Logger = slog.New(slog.NewJSONHandler(l.sink, nil))
-			l.AttemptClosed(&AttemptLine{RequestID: s, CorrelationID: s, UserAction: s, ClientRetry: len(s) - 1, Attempt: 2,
-				Cause: s, Group: s, Channel: s, Model: s, Class: s, Phase: s, Reason: s, Delay: 12e6, TimeLeft: -5e6, Circuit: s})
+			l.AttemptClosed(&AttemptLine{
+				RequestID: s, CorrelationID: s, UserAction: s, ClientRetry: len(s) - 1, Attempt: 2,
+				Cause: s, Group: s, Channel: s, Model: s, Class: s, Phase: s, Reason: s, Delay: 12e6, TimeLeft: -5e6, Circuit: s,
+			})
 			l.RequestEnded(&RequestLine{RequestID: s, CorrelationID: s, UserAction: s, ClientRetry: 3, Terminal: s, Attempts: 1, Cause: s, Status: 200})
 			require.NoError(t, l.Close())
 			all := map[string]any{}

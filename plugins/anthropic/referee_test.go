@@ -160,8 +160,10 @@ func sides(t *testing.T, m object) (all []any) {
 		case "tool_use":
 			input, err := json.Marshal(b["input"])
 			require.NoError(t, err)
-			calls = append(calls, object{"id": b["id"], "type": "function",
-				"function": object{"name": b["name"], "arguments": string(input)}})
+			calls = append(calls, object{
+				"id": b["id"], "type": "function",
+				"function": object{"name": b["name"], "arguments": string(input)},
+			})
 		case "tool_result":
 			content := b["content"]
 			if items := list(content); items != nil {

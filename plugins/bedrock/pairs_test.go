@@ -317,8 +317,10 @@ func sides(t *testing.T, m object) (all []any) {
 			use := b["toolUse"].(object)
 			input, err := json.Marshal(use["input"])
 			require.NoError(t, err)
-			calls = append(calls, object{"id": use["toolUseId"], "type": "function",
-				"function": object{"name": use["name"], "arguments": string(input)}})
+			calls = append(calls, object{
+				"id": use["toolUseId"], "type": "function",
+				"function": object{"name": use["name"], "arguments": string(input)},
+			})
 		case b["toolResult"] != nil:
 			result := b["toolResult"].(object)
 			var content []any
