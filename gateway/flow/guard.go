@@ -83,11 +83,6 @@ func (x *Exchange) findGuards() {
 	k.call = adapter.Call{Request: &x.facts, Model: x.public, ID: x.id, Now: x.rec.ReceivedAt, Gone: x.sig.done()}
 }
 
-// watched says whether a guard looks at a point.
-func (x *Exchange) watched(p config.GuardPoint) bool {
-	return slices.ContainsFunc(x.guarding.guards, func(g *guard) bool { return slices.Contains(g.on, p) })
-}
-
 // guardWait bounds the wait for a guard's instance.
 const guardWait = 5 * time.Second
 
