@@ -258,7 +258,7 @@ func TestMapped(t *testing.T) {
 func TestUnservedProvider(t *testing.T) {
 	c := setup([]config.Channel{channel("a"), channel("b", provider("q"))})
 	q := c.Providers["q"]
-	q.Adapter = config.AdapterRef{Kind: config.AdapterPlugin, Name: "x"}
+	q.Auth = config.Auth{Kind: config.AuthGCP}
 	c.Providers["q"] = q
 	table := build(c, NewState(StateOptions{}))
 	plan := table.Plan(nil, table.Groups(), "m", PlanOptions{Now: day})
