@@ -39,9 +39,9 @@ lint:
 race: plugins                   ## all Go tests, with the race detector
 	$(GO) test -race -timeout 15m ./...
 
-bounds: plugins                 ## what the race detector would hide: allocations; and the ABI's guests in Go, C and Rust
+bounds: plugins                 ## what is not for the race detector: allocations, the ABI's guests in Go, C and Rust, long computations
 	$(GO) test -run 'Alloc' ./gateway/adapter ./gateway/downstream ./gateway/policy ./gateway/server ./gateway/telemetry ./gateway/upstream
-	$(GO) test ./sdk/conformance
+	$(GO) test ./sdk/conformance ./cmd/interlock
 
 compilers:                      ## what the guests in C and Rust are built with, where it can be installed
 	@if command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ] && ! { command -v wasm-ld && [ -x /usr/bin/rustc ] && command -v clang; } >/dev/null; then \

@@ -148,7 +148,7 @@ func TestPluginInspectOfHostileFiles(t *testing.T) {
 // cacheOfGo lets a test build without a home, and yet not from nothing.
 func cacheOfGo(t *testing.T) {
 	t.Helper()
-	if testing.Short() {
+	if testing.Short() || raceDetector { // it computes for long and shares nothing
 		t.Skip("it builds plugins with the Go toolchain")
 	}
 	cache, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE").Output()

@@ -58,6 +58,9 @@ func policyGolden(t *testing.T, name string, status int, args ...string) {
 }
 
 func TestPolicyGoldens(t *testing.T) {
+	if raceDetector {
+		t.Skip("it computes for long and shares nothing")
+	}
 	for _, c := range []struct {
 		name   string
 		status int
@@ -88,7 +91,7 @@ func TestPolicyGoldens(t *testing.T) {
 
 // One cell of one alias: what differs is that cell, and all of it.
 func TestPolicyDiffOfOneCell(t *testing.T) {
-	if testing.Short() {
+	if testing.Short() || raceDetector { // it computes for long and shares nothing
 		t.Skip("it asks the whole domain of the replay point")
 	}
 	status, out, errs := interlockRun(t, "policy", "diff", "builtin", policyData+"cell", "-o", "json")
