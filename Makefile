@@ -40,7 +40,8 @@ race: plugins                   ## all Go tests, with the race detector
 	$(GO) test -race -timeout 15m ./...
 
 bounds: plugins                 ## what is not for the race detector: allocations, the ABI's guests in Go, C and Rust, long computations
-	$(GO) test -run 'Alloc' ./gateway/adapter ./gateway/downstream ./gateway/policy ./gateway/server ./gateway/telemetry ./gateway/upstream
+	$(GO) test -run 'Alloc' ./gateway/adapter ./gateway/downstream ./gateway/policy ./gateway/telemetry ./gateway/upstream
+	$(GO) test -run 'Alloc|Plugin|Guard' ./gateway/server
 	$(GO) test ./sdk/conformance ./cmd/interlock
 
 compilers:                      ## what the guests in C and Rust are built with, where it can be installed

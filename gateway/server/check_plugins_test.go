@@ -17,7 +17,7 @@ import (
 // What a start would go on without, check says beforehand, and nothing of what is configured.
 func TestCheckLooksAtPlugins(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
+	if testing.Short() || raceDetector { // ten times slower to compile
 		t.Skip("it builds a guest with the Go toolchain")
 	}
 	dir := t.TempDir()

@@ -48,7 +48,7 @@ var misdeeds = []struct {
 // hostileModule builds the guest in testdata/hostile into dir.
 func hostileModule(t *testing.T, dir string) string {
 	t.Helper()
-	if testing.Short() {
+	if testing.Short() || raceDetector { // ten times slower to compile
 		t.Skip("it builds a guest with the Go toolchain")
 	}
 	file := filepath.Join(dir, "hostile.wasm")

@@ -29,7 +29,7 @@ var (
 // code, cache. They are made once for all tests.
 func shippedModules(t *testing.T) string {
 	t.Helper()
-	if testing.Short() {
+	if testing.Short() || raceDetector { // ten times slower to compile
 		t.Skip("it builds modules with the Go toolchain")
 	}
 	modulesMu.Lock()

@@ -18,7 +18,7 @@ import (
 // again where it was out of reach.
 func TestFetchedPlugins(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
+	if testing.Short() || raceDetector { // ten times slower to compile
 		t.Skip("it builds a guest with the Go toolchain")
 	}
 	module, err := watchman()
