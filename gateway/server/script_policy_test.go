@@ -81,7 +81,7 @@ func TestAChangedCellIsInForceWithoutARestart(t *testing.T) {
 			}
 		}, promised+late, 20*time.Millisecond)
 		require.Equal(t, second.Revision, st.policySeen().Revision)
-		require.Contains(t, st.logs.String(), "policy refused; the one before stays")
+		require.Eventually(t, func() bool { return strings.Contains(st.logs.String(), "policy refused; the one before stays") }, 5*time.Second, time.Millisecond)
 		require.Equal(t, 200, st.chat(body).Status, "the revision before is in force")
 		write(t, table, string(before))
 		write(t, rules, string(sound))
