@@ -2,7 +2,7 @@
 
 GO      ?= go
 BIN     := bin/interlock
-FUZZ    ?= 3s
+FUZZ    ?= 2s
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 .PHONY: run test build plugins ci format vet lint race bounds compilers recovery sdk guests fuzz bench clean
