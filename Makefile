@@ -2,7 +2,7 @@
 
 GO      ?= go
 BIN     := bin/interlock
-FUZZ    ?= 2s
+FUZZ    ?= 1s
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 .PHONY: run test build plugins ci format vet lint race bounds compilers recovery sdk guests fuzz bench clean
@@ -42,7 +42,8 @@ race: plugins                   ## all Go tests, with the race detector
 bounds: plugins                 ## what is not for the race detector: allocations, the ABI's guests in Go, C and Rust, long computations
 	$(GO) test -run 'Alloc' ./gateway/adapter ./gateway/downstream ./gateway/policy ./gateway/telemetry ./gateway/upstream
 	$(GO) test -run 'Alloc|Plugin|Guard' ./gateway/server
-	$(GO) test ./sdk/conformance ./cmd/interlock
+	$(GO) test ./sdk/conformance
+	$(GO) test -run "Policy|Plugin" ./cmd/interlock
 
 compilers:                      ## what the guests in C and Rust are built with, where it can be installed
 	@if command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ] && ! { command -v wasm-ld && [ -x /usr/bin/rustc ] && command -v clang; } >/dev/null; then \
