@@ -92,7 +92,10 @@ type Answer interface {
 }
 
 // Refusal says that the caller's request cannot be carried to this provider.
-type Refusal struct{ Code, Message, Param string }
+type Refusal struct {
+	Code, Message, Param string
+	Status               int // 0: the code's own, 400
+}
 
 func (e *Refusal) Error() string { return e.Message }
 

@@ -55,7 +55,7 @@ func (g *Guest) checkShaped(s *Shaped, body []byte) error {
 	if s.ContentType == "" || !isHeaderValue(s.ContentType) {
 		return fmt.Errorf("%s: request: the content type is empty or has a control character", g.name)
 	}
-	if hasFold([]byte(s.ContentType), "json") && !jsonx.Valid(body) {
+	if HasFold([]byte(s.ContentType), "json") && !jsonx.Valid(body) {
 		return fmt.Errorf("%s: request: the body is not JSON", g.name)
 	}
 	return nil

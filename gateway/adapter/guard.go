@@ -98,23 +98,13 @@ func (g *Guard) begin(c *Call, s *Subject) *interlock.Writer {
 	return w
 }
 
-func (g *Guard) call(c *Call, op wasm.Op) (interlock.Reader, error) {
-	s := c.session
-	out, err := g.run.Call(wasm.Wait{Deadline: c.Deadline, Cancel: c.Gone}, op, s.in, s.out[:0])
-	s.out = out
-	if err != nil {
-		return interlock.Reader{}, &Broken{err}
-	}
-	return interlock.NewReader(out), nil
-}
-
 func (g *Guard) broken(what string) error { return brokenBy(g.name, what) }
 
 func (g *Guard) whole(dst []byte, c *Call, op wasm.Op, s *Subject, body []byte) (Verdict, []byte, error) {
 	g.begin(c, s).Bytes(body)
-	r, err := g.call(c, op)
+	r, err := c.call(g.run, op)
 	if err != nil {
-		return Verdict{}, dst, err
+		return Verdict{}, dst, &Broken{err}
 	}
 	v, ok := readVerdict(&r)
 	if !ok {
@@ -169,9 +159,9 @@ func (g *Guard) Events(dst []byte, c *Call, s *Subject, state *GuardState, ended
 		}
 	}
 	setU32((*w)[at:], n)
-	r, err := g.call(c, wasm.OpGuardEvents)
+	r, err := c.call(g.run, wasm.OpGuardEvents)
 	if err != nil {
-		return Verdict{}, dst, err
+		return Verdict{}, dst, &Broken{err}
 	}
 	v, ok := readVerdict(&r)
 	kept := r.Bytes()

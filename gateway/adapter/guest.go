@@ -110,10 +110,10 @@ func (s *session) context(c *Call) *interlock.Writer {
 	return w
 }
 
-// call runs an operation on what is in s.in.
-func (g *Guest) call(c *Call, op wasm.Op) (interlock.Reader, error) {
+// call runs an operation on what is in the session's input.
+func (c *Call) call(run Runner, op wasm.Op) (interlock.Reader, error) {
 	s := c.session
-	out, err := g.run.Call(wasm.Wait{Deadline: c.Deadline, Cancel: c.Gone}, op, s.in, s.out[:0])
+	out, err := run.Call(wasm.Wait{Deadline: c.Deadline, Cancel: c.Gone}, op, s.in, s.out[:0])
 	s.out = out
 	if err != nil {
 		return interlock.Reader{}, err
@@ -133,7 +133,7 @@ func (g *Guest) Request(dst []byte, c *Call) (Shaped, error) {
 		*w = append(*w, c.Body...)
 	}
 	setU32((*w)[at:], len(*w)-at-4)
-	r, err := g.call(c, wasm.OpRequest)
+	r, err := c.call(g.run, wasm.OpRequest)
 	if err != nil {
 		return Shaped{}, g.refusal(err)
 	}
@@ -174,7 +174,7 @@ func setU32(b []byte, n int) {
 func (g *Guest) refusal(err error) error {
 	e, ok := errors.AsType[*wasm.GuestError](err)
 	if ok && (e.Code == wasm.CodeBadRequest || e.Code == wasm.CodeUnsupportedParameter) {
-		return &Refusal{Code: e.Code, Message: e.Message, Param: e.Param}
+		return &Refusal{Code: e.Code, Message: e.Message, Param: e.Param, Status: e.Status}
 	}
 	return &Broken{err}
 }
@@ -190,7 +190,7 @@ func (g *Guest) Streams(c *Call, contentType []byte) bool {
 		return s.framing != interlock.ByContentType
 	}
 	for _, t := range g.manifest.ContentTypes.Events {
-		if hasFold(contentType, t) {
+		if HasFold(contentType, t) {
 			if s.framing == interlock.ByContentType {
 				s.framing = framingOf(contentType)
 			}
@@ -203,11 +203,11 @@ func (g *Guest) Streams(c *Call, contentType []byte) bool {
 // framingOf is how an answer of that content type is cut.
 func framingOf(contentType []byte) interlock.Framing {
 	switch {
-	case hasFold(contentType, "ndjson"), hasFold(contentType, "jsonl"), hasFold(contentType, "json-lines"), hasFold(contentType, "json-seq"):
+	case HasFold(contentType, "ndjson"), HasFold(contentType, "jsonl"), HasFold(contentType, "json-lines"), HasFold(contentType, "json-seq"):
 		return interlock.Lines
-	case hasFold(contentType, "vnd.amazon.eventstream"):
+	case HasFold(contentType, "vnd.amazon.eventstream"):
 		return interlock.AWSEventStream
-	case hasFold(contentType, "application/json"):
+	case HasFold(contentType, "application/json"):
 		return interlock.JSONArray
 	default:
 		return interlock.SSE
@@ -222,8 +222,9 @@ func (g *Guest) accepts() string {
 	return ""
 }
 
-// hasFold says whether b has a text in it, whatever its case; lower is in lower case.
-func hasFold(b []byte, lower string) bool {
+// HasFold says whether b, such as a content type, has a text in it, whatever its case; lower is in
+// lower case.
+func HasFold(b []byte, lower string) bool {
 	for ; len(b) >= len(lower); b = b[1:] {
 		if equalFold(b[:len(lower)], lower) {
 			return true
@@ -279,7 +280,7 @@ func (g *Guest) Response(dst []byte, c *Call, a Answer, body []byte) ([]byte, er
 	s := c.begin()
 	w := s.context(c)
 	g.answer(w, s, a, body)
-	r, err := g.call(c, wasm.OpResponse)
+	r, err := c.call(g.run, wasm.OpResponse)
 	if err != nil {
 		return dst, malformedOr(err)
 	}
@@ -313,7 +314,7 @@ func (g *Guest) Classify(c *Call, a Answer, body []byte) Failure {
 	s := c.begin()
 	w := s.context(c)
 	g.answer(w, s, a, body)
-	r, err := g.call(c, wasm.OpClassify)
+	r, err := c.call(g.run, wasm.OpClassify)
 	if err == nil {
 		if f, ok := readFailure(&r); ok {
 			f.Error.Status = 0 // the answer's own is known

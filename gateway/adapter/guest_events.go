@@ -141,15 +141,12 @@ func (e *guestEvents) translate(ended bool) (bool, error) {
 		w.Bytes(e.frame.name)
 		w.Bytes(e.frame.data)
 		n++
-		if ended {
-			continue
-		}
 	}
 	if n == 0 && !ended {
 		return false, nil
 	}
 	setU32((*w)[at:], n)
-	r, err := e.g.call(e.c, wasm.OpEvents)
+	r, err := e.c.call(e.g.run, wasm.OpEvents)
 	if err != nil {
 		return false, malformedOr(err)
 	}

@@ -112,7 +112,13 @@ func TestGuestRefuses(t *testing.T) {
 		return interlock.Unsupported("logit_bias", "not here")
 	}})
 	_, err := g.Request(nil, call(t, `{}`))
-	require.Equal(t, &Refusal{"unsupported_parameter", "not here", "logit_bias"}, err)
+	require.Equal(t, &Refusal{Code: "unsupported_parameter", Message: "not here", Param: "logit_bias"}, err)
+
+	g = guest(t, interlock.Plugin{Request: func(*interlock.Call, []byte, *interlock.Request) error {
+		return &interlock.Error{Code: "bad_request", Message: "too many pages", Status: 413}
+	}})
+	_, err = g.Request(nil, call(t, `{}`))
+	require.Equal(t, &Refusal{Code: "bad_request", Message: "too many pages", Status: 413}, err)
 
 	g = guest(t, interlock.Plugin{Request: func(*interlock.Call, []byte, *interlock.Request) error { panic("secret") }})
 	_, err = g.Request(nil, call(t, `{}`))

@@ -41,7 +41,7 @@ func (*OpenAI) Response(_ []byte, _ *Call, _ Answer, body []byte) ([]byte, error
 
 // Streams implements Adapter.
 func (*OpenAI) Streams(_ *Call, contentType []byte) bool {
-	return hasFold(contentType, "text/event-stream")
+	return HasFold(contentType, "text/event-stream")
 }
 
 // Events implements Adapter.

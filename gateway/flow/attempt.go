@@ -167,16 +167,7 @@ func (x *Exchange) headIn() {
 
 // isJSON also accepts an answer that names no type: its bytes are checked anyway.
 func isJSON(contentType []byte) bool {
-	return len(contentType) == 0 || hasFold(contentType, "json")
-}
-
-func hasFold(b []byte, lower string) bool {
-	for ; len(b) >= len(lower); b = b[1:] {
-		if equalFold(b[:len(lower)], lower) {
-			return true
-		}
-	}
-	return false
+	return len(contentType) == 0 || adapter.HasFold(contentType, "json")
 }
 
 // read takes the next bytes of the answer. stop says that drive has to return ev.

@@ -129,6 +129,9 @@ var callersCodes = map[failure.Class]string{
 // callers is an upstream's error that is the caller's: its status, type, code and message.
 func (x *Exchange) callers(l *lastFailure) *openai.Error {
 	status := l.status
+	if status == 0 { // nothing was sent: the adapter refused it
+		status = l.err.Status
+	}
 	if status < 400 || status > 499 {
 		status = 400
 	}

@@ -64,7 +64,7 @@ func (x *Exchange) failShaping(err error) {
 			code = openai.UnsupportedParameter
 		}
 		x.fail(fault{class: failure.ClientInvalid, err: openai.UpstreamError{
-			Message: e.Message, Type: "invalid_request_error", Code: string(code), Param: e.Param, Status: 400,
+			Message: e.Message, Type: "invalid_request_error", Code: string(code), Param: e.Param, Status: e.Status,
 		}})
 		return
 	}
