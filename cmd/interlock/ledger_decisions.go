@@ -12,25 +12,37 @@ import (
 	"github.com/interlock-gateway/interlock/gateway/policy"
 )
 
-// printDecisions prints what policy decided for a request of the ledger, and on what facts.
-func printDecisions(out io.Writer, record []byte) error {
+// recorded is a decision as the ledger keeps it.
+type recorded struct {
+	Attempt  *int            `json:"attempt"`
+	Point    string          `json:"point"`
+	Input    json.RawMessage `json:"input"`
+	Output   json.RawMessage `json:"output"`
+	Revision string          `json:"revision"`
+}
+
+// decisionsOf reads the decisions of a request of the ledger.
+func decisionsOf(record []byte) ([]recorded, error) {
 	var r struct {
-		Decisions []struct {
-			Attempt  *int            `json:"attempt"`
-			Point    string          `json:"point"`
-			Input    json.RawMessage `json:"input"`
-			Output   json.RawMessage `json:"output"`
-			Revision string          `json:"revision"`
-		} `json:"decisions"`
+		Decisions []recorded `json:"decisions"`
 	}
 	if err := json.Unmarshal(record, &r); err != nil {
-		return fmt.Errorf("not a request of the ledger: %w", err)
+		return nil, fmt.Errorf("not a request of the ledger: %w", err)
 	}
-	if len(r.Decisions) == 0 {
+	return r.Decisions, nil
+}
+
+// printDecisions prints what policy decided for a request of the ledger, and on what facts.
+func printDecisions(out io.Writer, record []byte) error {
+	decisions, err := decisionsOf(record)
+	if err != nil {
+		return err
+	}
+	if len(decisions) == 0 {
 		_, err := fmt.Fprintln(out, "  no policy decision was recorded")
 		return err
 	}
-	for i, d := range r.Decisions {
+	for i, d := range decisions {
 		about := "before the first attempt"
 		if d.Attempt != nil {
 			about = fmt.Sprintf("attempt %d", *d.Attempt)

@@ -226,24 +226,16 @@ func (e *policyEval) fromLedger(c *cobra.Command, f *policyFlags) error {
 	if err != nil {
 		return err
 	}
-	var record struct {
-		Decisions []struct {
-			Attempt  *int            `json:"attempt"`
-			Point    string          `json:"point"`
-			Input    json.RawMessage `json:"input"`
-			Output   json.RawMessage `json:"output"`
-			Revision string          `json:"revision"`
-		} `json:"decisions"`
-	}
-	if err := json.Unmarshal(raw, &record); err != nil {
-		return fmt.Errorf("not a request of the ledger: %w", err)
+	decisions, err := decisionsOf(raw)
+	if err != nil {
+		return err
 	}
 	r, err := f.load(c.Context(), e.bundle)
 	if err != nil {
 		return err
 	}
 	all := []*decided{}
-	for _, d := range record.Decisions {
+	for _, d := range decisions {
 		about := 0
 		if d.Attempt != nil {
 			about = *d.Attempt
@@ -252,7 +244,10 @@ func (e *policyEval) fromLedger(c *cobra.Command, f *policyFlags) error {
 			continue
 		}
 		point, ok := policy.ParsePoint(d.Point)
-		if !ok || len(d.Input) == 0 || string(d.Input) == "null" {
+		if !ok { // a guard's: no policy decided it
+			continue
+		}
+		if isNothing(d.Input) {
 			return fmt.Errorf("the input of a %s decision is no longer kept", printable(d.Point))
 		}
 		now, err := e.decide(c, r, point, d.Input)
