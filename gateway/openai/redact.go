@@ -68,8 +68,7 @@ func replaceLeaks(s string) string {
 	var b strings.Builder
 	from := 0
 	for _, m := range leaks.FindAllStringSubmatchIndex(s, -1) {
-		// The full stop of a sentence is no part of what it ends with.
-		found, mark := strings.TrimRight(s[m[0]:m[1]], ".,;:!?)]}"), redactedSecret
+		found, mark := trimEnd(s[m[0]:m[1]]), redactedSecret
 		switch {
 		case m[4] >= 0:
 			mark = redactedURL
@@ -90,6 +89,23 @@ func replaceLeaks(s string) string {
 	}
 	b.WriteString(s[from:])
 	return b.String()
+}
+
+// trimEnd takes off what ends the sentence or the brackets around a match: the full stop of a
+// sentence is no part of what it ends with. A bracket that the match itself opens stays, such as
+// that of a mark that stands there already.
+func trimEnd(s string) string {
+	for s != "" {
+		last := s[len(s)-1]
+		if !strings.ContainsRune(".,;:!?)]}", rune(last)) {
+			break
+		}
+		if i := strings.IndexByte(")]}", last); i >= 0 && strings.Count(s, "([{"[i:i+1]) >= strings.Count(s, ")]}"[i:i+1]) {
+			break
+		}
+		s = s[:len(s)-1]
+	}
+	return s
 }
 
 // isWord says that a match is made of lower-case letters and separators only: "user_information",
