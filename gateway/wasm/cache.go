@@ -25,7 +25,8 @@ import (
 )
 
 // Cache keeps compiled modules, in memory while they are in use and in a folder beyond that, by
-// the content of the module and the version of the rewriter. It is safe for concurrent use.
+// the content of the module and the version of the rewriter: plugins of the same content share one,
+// whatever their names and configurations are. It is safe for concurrent use.
 //
 // The folder holds machine code: who can write to it owns the gateway. So it must belong to the
 // gateway's user, and nobody else may write to it. What stands in it is checked against its
@@ -44,6 +45,20 @@ type compiled struct {
 
 	mu     sync.Mutex // held while the module is compiled
 	engine wazero.CompilationCache
+	ready  map[uint32]*code // by the most pages that an instance may have; under mu
+}
+
+// code is a module from which instances can be made. It holds nothing of any one plugin's: the
+// host's functions in it find the instance that calls them by its context.
+type code struct {
+	runtime wazero.Runtime
+	module  wazero.CompiledModule
+	refs    int // under compiled.mu
+}
+
+func (c *code) close() {
+	_ = c.module.Close(context.Background())
+	_ = c.runtime.Close(context.Background()) // without files it cannot fail
 }
 
 const (
@@ -97,29 +112,50 @@ func cacheKey(module []byte) string {
 	return fmt.Sprintf("%s-m%d", hex.EncodeToString(sum[:]), meter.Version)
 }
 
-// compile returns the code of a rewritten module, in a runtime of its own, and what gives both
-// back. It is the caller who closes the code and the runtime, before that.
-func (c *Cache) compile(
-	ctx context.Context, key string, code []byte, config wazero.RuntimeConfig,
-) (wazero.Runtime, wazero.CompiledModule, func(), error) {
+// compile returns the code of an admitted module, and what gives it back when no instance of it is
+// left.
+func (c *Cache) compile(ctx context.Context, key string, a *admitted) (*code, func(), error) {
 	c.mu.Lock()
 	e := c.entries[key]
 	if e == nil {
-		e = &compiled{key: key}
+		e = &compiled{key: key, ready: map[uint32]*code{}}
 		c.entries[key] = e
 	}
 	e.refs++
 	c.mu.Unlock()
-	release := sync.OnceFunc(func() { c.release(e) })
 
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	r, m, err := c.load(ctx, e, code, config)
-	if err != nil {
-		release()
-		return nil, nil, nil, err
+	pages := a.limits.pages()
+	made := e.ready[pages]
+	if made == nil {
+		r, m, err := c.load(ctx, e, a.code, runtimeConfig(pages))
+		if err != nil {
+			c.release(e)
+			return nil, nil, err
+		}
+		made = &code{runtime: r, module: m}
+		if err := provide(ctx, r, a.imports); err != nil {
+			made.close()
+			c.release(e)
+			return nil, nil, err
+		}
+		e.ready[pages] = made
 	}
-	return r, m, release, nil
+	made.refs++
+	return made, sync.OnceFunc(func() {
+		e.mu.Lock()
+		made.refs--
+		last := made.refs == 0
+		if last {
+			delete(e.ready, pages)
+		}
+		e.mu.Unlock()
+		if last {
+			made.close()
+		}
+		c.release(e)
+	}), nil
 }
 
 func (c *Cache) release(e *compiled) {

@@ -4,10 +4,14 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strconv"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	. "github.com/interlock-gateway/interlock/gateway/wasm/wasmtest"
 )
 
 func cacheFiles(t *testing.T, dir string) (entry string, files []string) {
@@ -164,4 +168,70 @@ func TestOldEntriesAreRemoved(t *testing.T) {
 	list, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Len(t, list, keepCompiled+1)
+}
+
+// Many plugins of one module hold its code once, whatever their names, configurations and grants
+// are, and the last one gives it back. What differs in the limit of memory has code of its own.
+func TestPluginsOfOneModuleShareItsCode(t *testing.T) {
+	var b book
+	c, err := NewCache(t.TempDir())
+	require.NoError(t, err)
+	module := guest{imports: []Import{fdWrite()}}.module()
+	var all []*Plugin
+	for i := range 20 {
+		o := Options{Name: "acme" + strconv.Itoa(i), Module: module, Config: []byte(`{"n":` + strconv.Itoa(i) + `}`), Cache: c, Log: b.logger()}
+		if i%2 == 1 {
+			o.Grants = []string{capabilityLog}
+		}
+		p, err := Load(context.Background(), o)
+		require.NoError(t, err)
+		all = append(all, p)
+		require.Same(t, all[0].code, p.code)
+	}
+	small, err := Load(context.Background(), Options{Name: "small", Module: module, Cache: c, Limits: Limits{Memory: 1 << 20}})
+	require.NoError(t, err)
+	require.NotSame(t, all[0].code, small.code)
+	require.Len(t, c.entries, 1)
+	for i, p := range all {
+		before := len(b.lines(t))
+		out, err := p.Call(Wait{}, OpRequest, append([]byte{writes}, p.name...), nil)
+		require.NoError(t, err)
+		require.Equal(t, string(append([]byte{writes}, p.name...)), string(out))
+		lines := b.lines(t)[before:]
+		require.Len(t, lines, i%2, "what one is granted no other has")
+		for _, l := range lines {
+			require.Equal(t, p.name, l.Plugin)
+		}
+	}
+	require.NoError(t, small.Close(context.Background()))
+	for i, p := range all {
+		require.Len(t, c.entries, 1)
+		require.NoError(t, p.Close(context.Background()))
+		if i < len(all)-1 {
+			_, err := all[i+1].Call(Wait{}, OpRequest, []byte{echoes}, nil)
+			require.NoError(t, err, "the others go on")
+		}
+	}
+	require.Empty(t, c.entries)
+}
+
+// Plugins of one module come and go from many goroutines, while others call them.
+func TestSharedCodeHammer(t *testing.T) {
+	c, err := NewCache("")
+	require.NoError(t, err)
+	module := guest{}.module()
+	var all sync.WaitGroup
+	for n := range 8 {
+		all.Go(func() {
+			for range 30 {
+				p, err := Load(context.Background(), Options{Name: "acme", Module: module, Cache: c, Limits: Limits{Memory: int64(1+n%2) << 20}})
+				require.NoError(t, err)
+				_, err = p.Call(Wait{}, OpRequest, []byte{echoes}, nil)
+				require.NoError(t, err)
+				require.NoError(t, p.Close(context.Background()))
+			}
+		})
+	}
+	all.Wait()
+	require.Empty(t, c.entries)
 }

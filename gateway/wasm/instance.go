@@ -55,7 +55,7 @@ func (p *Plugin) instantiate() (i *instance, err error) {
 		}
 	}()
 	ctx := experimental.WithMemoryAllocator(context.Background(), experimental.MemoryAllocatorFunc(newMemory))
-	m, err := p.runtime.InstantiateModule(ctx, p.compiled, wazero.NewModuleConfig().WithName("").WithStartFunctions())
+	m, err := p.code.runtime.InstantiateModule(ctx, p.code.module, wazero.NewModuleConfig().WithName("").WithStartFunctions())
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 )
 
@@ -56,10 +55,9 @@ type Plugin struct {
 	lines    logRate
 	metrics  Metrics
 
-	runtime  wazero.Runtime
-	compiled wazero.CompiledModule
-	release  func() // gives the code back to the cache
-	pool     pool
+	code    *code  // shared with the plugins of the same content
+	release func() // gives the code back to the cache
+	pool    pool
 
 	holders   atomic.Int64
 	closing   sync.Once
@@ -109,12 +107,7 @@ func compile(ctx context.Context, o *Options) (*Plugin, error) {
 	if cache == nil {
 		cache = &Cache{entries: map[string]*compiled{}}
 	}
-	p.runtime, p.compiled, p.release, err = cache.compile(ctx, cacheKey(o.Module), a.code, runtimeConfig(p.limits.pages()))
-	if err != nil {
-		return nil, &LoadError{p.name, StepCompile, err}
-	}
-	if err := p.provide(ctx, a.imports); err != nil {
-		p.free()
+	if p.code, p.release, err = cache.compile(ctx, cacheKey(o.Module), a); err != nil {
 		return nil, &LoadError{p.name, StepCompile, err}
 	}
 	return p, nil
@@ -326,9 +319,5 @@ func (p *Plugin) shut() {
 	})
 }
 
-// free gives back all but the instances. Closing a runtime without files cannot fail.
-func (p *Plugin) free() {
-	_ = p.compiled.Close(context.Background())
-	_ = p.runtime.Close(context.Background())
-	p.release()
-}
+// free gives back all but the instances.
+func (p *Plugin) free() { p.release() }

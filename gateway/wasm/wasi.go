@@ -7,6 +7,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 )
 
@@ -90,10 +91,10 @@ var wasi = map[string]hostFunction{
 // exits is the one function of WASI's without a result.
 const exits = "proc_exit"
 
-// provide builds the host's functions that a module imports, in its own runtime.
-func (p *Plugin) provide(ctx context.Context, imports map[string][]string) error {
+// provide builds the host's functions that a module imports, in the module's runtime.
+func provide(ctx context.Context, r wazero.Runtime, imports map[string][]string) error {
 	for module, names := range imports {
-		b := p.runtime.NewHostModuleBuilder(module)
+		b := r.NewHostModuleBuilder(module)
 		for _, name := range names {
 			params, results, call := hostCall(module, name)
 			b.NewFunctionBuilder().WithGoModuleFunction(call, params, results).Export(name)
