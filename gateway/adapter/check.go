@@ -31,34 +31,34 @@ const (
 )
 
 // checkShaped holds a request that a plugin shaped against what it may be. The errors name
-// the part, never its value.
-func (g *Guest) checkShaped(s *Shaped, body []byte) error {
+// the part, never its value; reason is the metric's word for it.
+func (g *Guest) checkShaped(s *Shaped, body []byte) (reason string, err error) {
 	if !slices.Contains(methods, s.Method) {
-		return fmt.Errorf("%s: request: the method is none of %s", g.name, strings.Join(methods, ", "))
+		return refusedMethod, fmt.Errorf("%s: request: the method is none of %s", g.name, strings.Join(methods, ", "))
 	}
 	if err := checkPath(s.Path); err != nil {
-		return fmt.Errorf("%s: request: %w", g.name, err)
+		return refusedPath, fmt.Errorf("%s: request: %w", g.name, err)
 	}
 	if len(s.Header) > maxHeaders {
-		return fmt.Errorf("%s: request: more than %d headers", g.name, maxHeaders)
+		return refusedHeader, fmt.Errorf("%s: request: more than %d headers", g.name, maxHeaders)
 	}
 	for _, f := range s.Header {
 		switch {
 		case !slices.Contains(g.manifest.RequestHeaders, f.Name):
-			return fmt.Errorf("%s: request: a header is set that the manifest does not declare", g.name)
+			return refusedHeader, fmt.Errorf("%s: request: a header is set that the manifest does not declare", g.name)
 		case Reserved(f.Name):
-			return fmt.Errorf("%s: request: the header %s is the host's alone", g.name, f.Name)
+			return refusedHeader, fmt.Errorf("%s: request: the header %s is the host's alone", g.name, f.Name)
 		case !isHeaderValue(f.Value):
-			return fmt.Errorf("%s: request: the header %s has a control character or is too long", g.name, f.Name)
+			return refusedHeader, fmt.Errorf("%s: request: the header %s has a control character or is too long", g.name, f.Name)
 		}
 	}
 	if s.ContentType == "" || !isHeaderValue(s.ContentType) {
-		return fmt.Errorf("%s: request: the content type is empty or has a control character", g.name)
+		return refusedHeader, fmt.Errorf("%s: request: the content type is empty or has a control character", g.name)
 	}
 	if HasFold([]byte(s.ContentType), "json") && !jsonx.Valid(body) {
-		return fmt.Errorf("%s: request: the body is not JSON", g.name)
+		return refusedBody, fmt.Errorf("%s: request: the body is not JSON", g.name)
 	}
-	return nil
+	return "", nil
 }
 
 // checkPath refuses what could leave the base URL: a scheme, a host, a step upwards, however

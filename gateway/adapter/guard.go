@@ -2,6 +2,7 @@ package adapter
 
 import (
 	"bytes"
+	"fmt"
 	"regexp"
 
 	"github.com/interlock-gateway/interlock/gateway/openai"
@@ -98,7 +99,7 @@ func (g *Guard) begin(c *Call, s *Subject) *interlock.Writer {
 	return w
 }
 
-func (g *Guard) broken(what string) error { return brokenBy(g.name, what) }
+func (g *Guard) broken(reason, what string) error { return brokenBy(g.run, g.name, reason, what) }
 
 func (g *Guard) whole(dst []byte, c *Call, op wasm.Op, s *Subject, body []byte) (Verdict, []byte, error) {
 	g.begin(c, s).Bytes(body)
@@ -108,12 +109,12 @@ func (g *Guard) whole(dst []byte, c *Call, op wasm.Op, s *Subject, body []byte) 
 	}
 	v, ok := readVerdict(&r)
 	if !ok {
-		return Verdict{}, dst, g.broken(op.String() + ": the result is not as the ABI has it")
+		return Verdict{}, dst, g.broken(refusedVerdict, op.String()+": the result is not as the ABI has it")
 	}
 	if v.Action == Use {
 		out := r.Bytes()
 		if !r.OK() || !jsonx.Valid(out) {
-			return Verdict{}, dst, g.broken(op.String() + ": the body returned is not JSON")
+			return Verdict{}, dst, g.broken(refusedBody, op.String()+": the body returned is not JSON")
 		}
 		dst = append(dst, out...)
 	}
@@ -165,8 +166,11 @@ func (g *Guard) Events(dst []byte, c *Call, s *Subject, state *GuardState, ended
 	}
 	v, ok := readVerdict(&r)
 	kept := r.Bytes()
-	if !ok || !r.OK() || len(kept) > g.state {
-		return Verdict{}, dst, g.broken("guard_events: the result is not as the ABI has it")
+	switch {
+	case !ok || !r.OK():
+		return Verdict{}, dst, g.broken(refusedVerdict, "guard_events: the result is not as the ABI has it")
+	case len(kept) > g.state:
+		return Verdict{}, dst, g.broken(refusedState, fmt.Sprintf("guard_events: a state of %d bytes, at most %d are allowed", len(kept), g.state))
 	}
 	*state = append((*state)[:0], kept...)
 	switch v.Action {
@@ -179,12 +183,12 @@ func (g *Guard) Events(dst []byte, c *Call, s *Subject, state *GuardState, ended
 	for n := r.Count(8); n > 0; n-- {
 		name, data := r.Bytes(), r.Bytes()
 		if bytes.ContainsAny(name, "\r\n\x00") || bytes.ContainsAny(data, "\r\n") || !jsonx.Valid(data) {
-			return Verdict{}, dst[:start], g.broken("guard_events: an event is not JSON on one line")
+			return Verdict{}, dst[:start], g.broken(refusedEvent, "guard_events: an event is not JSON on one line")
 		}
 		dst = appendEvent(dst, name, data)
 	}
 	if !r.OK() {
-		return Verdict{}, dst[:start], g.broken("guard_events: the result is not as the ABI has it")
+		return Verdict{}, dst[:start], g.broken(refusedResult, "guard_events: the result is not as the ABI has it")
 	}
 	return v, append(dst, marker...), nil
 }

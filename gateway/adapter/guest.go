@@ -147,19 +147,20 @@ func (g *Guest) Request(dst []byte, c *Call) (Shaped, error) {
 	state, body := r.Bytes(), r.Bytes()
 	switch {
 	case !r.OK() || kind != 0:
-		return Shaped{}, g.broken("request: the result is not as the ABI has it")
+		return Shaped{}, g.broken(refusedResult, "request: the result is not as the ABI has it")
 	case s.framing > interlock.JSONArray:
-		return Shaped{}, g.broken("request: framing " + strconv.Itoa(int(s.framing)) + " does not exist")
+		return Shaped{}, g.broken(refusedResult, "request: framing "+strconv.Itoa(int(s.framing))+" does not exist")
 	case len(state) > g.state:
-		return Shaped{}, g.broken(fmt.Sprintf("request: a state of %d bytes, at most %d are allowed", len(state), g.state))
+		return Shaped{}, g.broken(refusedState, fmt.Sprintf("request: a state of %d bytes, at most %d are allowed", len(state), g.state))
 	}
 	shaped.Header = s.header
-	if err := g.checkShaped(&shaped, body); err != nil {
+	if reason, err := g.checkShaped(&shaped, body); err != nil {
+		refused(g.run, reason)
 		return Shaped{}, &Broken{err}
 	}
 	s.state = append(s.state[:0], state...)
 	if shaped.Body, err = s.blobs.restore(dst, body); err != nil {
-		return Shaped{}, g.broken("request: " + err.Error())
+		return Shaped{}, g.broken(refusedBody, "request: "+err.Error())
 	}
 	s.blobs.reset()
 	return shaped, nil
@@ -179,9 +180,33 @@ func (g *Guest) refusal(err error) error {
 	return &Broken{err}
 }
 
-func (g *Guest) broken(what string) error { return brokenBy(g.name, what) }
+func (g *Guest) broken(reason, what string) error { return brokenBy(g.run, g.name, reason, what) }
 
-func brokenBy(name, what string) error { return &Broken{errors.New(name + ": " + what)} }
+// What of a plugin's result is refused: the values of the metric's label, beside the reasons of a
+// wasm.Failure.
+const (
+	refusedResult  = "result" // its encoding, or a field that no part below is about
+	refusedMethod  = "method"
+	refusedPath    = "path"
+	refusedHeader  = "header"
+	refusedBody    = "body"
+	refusedEvent   = "event"
+	refusedState   = "state"
+	refusedFailure = "failure"
+	refusedVerdict = "verdict"
+)
+
+func brokenBy(run Runner, name, reason, what string) error {
+	refused(run, reason)
+	return &Broken{errors.New(name + ": " + what)}
+}
+
+// refused counts a result that was not taken, where the plugin's runner counts: *wasm.Plugin does.
+func refused(run Runner, reason string) {
+	if c, ok := run.(interface{ Refused(reason string) }); ok {
+		c.Refused(reason)
+	}
+}
 
 // Streams implements Adapter.
 func (g *Guest) Streams(c *Call, contentType []byte) bool {
@@ -288,12 +313,15 @@ func (g *Guest) Response(dst []byte, c *Call, a Answer, body []byte) ([]byte, er
 	if failed == 1 {
 		f, ok := readFailure(&r)
 		if !ok {
-			return dst, g.broken("response: the failure is not as the ABI has it")
+			return dst, g.broken(refusedFailure, "response: the failure is not as the ABI has it")
 		}
 		return dst, &Failed{f}
 	}
-	if !r.OK() || failed != 0 || !jsonx.Valid(out) {
-		return dst, g.broken("response: the result is not as the ABI has it")
+	if !r.OK() || failed != 0 {
+		return dst, g.broken(refusedResult, "response: the result is not as the ABI has it")
+	}
+	if !jsonx.Valid(out) {
+		return dst, g.broken(refusedBody, "response: the body is not JSON")
 	}
 	return append(dst, out...), nil
 }
@@ -320,6 +348,7 @@ func (g *Guest) Classify(c *Call, a Answer, body []byte) Failure {
 			f.Error.Status = 0 // the answer's own is known
 			return f
 		}
+		refused(g.run, refusedFailure)
 	}
 	return Failure{}
 }

@@ -160,22 +160,22 @@ func (e *guestEvents) take(r *interlock.Reader, s *session) error {
 	for n := r.Count(8); n > 0; n-- {
 		name, data := r.Bytes(), r.Bytes()
 		if bytes.ContainsAny(name, "\r\n\x00") || bytes.ContainsAny(data, "\r\n") {
-			return e.g.broken("events: an event has a line feed")
+			return e.g.broken(refusedEvent, "events: an event has a line feed")
 		}
 		e.out = appendEvent(e.out, name, data)
 	}
 	if !r.OK() || flags > 3 || flags == 3 {
-		return e.g.broken("events: the result is not as the ABI has it")
+		return e.g.broken(refusedResult, "events: the result is not as the ABI has it")
 	}
 	if len(state) > e.g.state {
-		return e.g.broken(fmt.Sprintf("events: a state of %d bytes, at most %d are allowed", len(state), e.g.state))
+		return e.g.broken(refusedState, fmt.Sprintf("events: a state of %d bytes, at most %d are allowed", len(state), e.g.state))
 	}
 	s.state = append(s.state[:0], state...)
 	switch {
 	case flags&2 != 0:
 		f, ok := readFailure(r)
 		if !ok {
-			return e.g.broken("events: the failure is not as the ABI has it")
+			return e.g.broken(refusedFailure, "events: the failure is not as the ABI has it")
 		}
 		e.after = &Failed{f}
 	case flags&1 != 0:

@@ -1,7 +1,8 @@
 package adapter
 
 import (
-	"fmt"
+	"errors"
+	"runtime"
 	"sync"
 
 	"github.com/interlock-gateway/interlock/gateway/wasm"
@@ -53,7 +54,7 @@ func (n *Native) Call(_ wasm.Wait, op wasm.Op, in, dst []byte) (out []byte, err 
 	}
 	defer func() {
 		if v := recover(); v != nil {
-			out, err = dst, &wasm.Failure{Plugin: n.name, Reason: wasm.Trapped, Err: fmt.Errorf("%v", v)}
+			out, err = dst, &wasm.Failure{Plugin: n.name, Reason: wasm.Trapped, Err: panicked(v)}
 			return
 		}
 		n.guests.Put(g)
@@ -63,6 +64,16 @@ func (n *Native) Call(_ wasm.Wait, op wasm.Op, in, dst []byte) (out []byte, err 
 		return dst, wasm.DecodeError(out[len(dst):])
 	}
 	return out, nil
+}
+
+var errPanic = errors.New("a panic, whose words are not kept: they may quote a prompt")
+
+// panicked is the error of a panic. What the Go runtime finds wrong quotes nothing.
+func panicked(v any) error {
+	if err, ok := v.(runtime.Error); ok {
+		return err
+	}
+	return errPanic
 }
 
 var _ Runner = (*Native)(nil)

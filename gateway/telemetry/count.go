@@ -108,5 +108,11 @@ func (m *Metrics) CountPluginCall(plugin, function string, took time.Duration) {
 // CountPluginTrap counts a call into a plugin that trapped or overran its budget.
 func (m *Metrics) CountPluginTrap() { m.traps.Inc() }
 
+// CountPluginRefused counts a result of a plugin that the host did not take. plugin is a name of
+// the configuration, reason a word of the host's.
+func (m *Metrics) CountPluginRefused(plugin, reason string) {
+	m.refused.of([2]string{plugin, reason}).Inc()
+}
+
 // seconds renders a duration; one that a clock's step made negative is zero.
 func seconds(d time.Duration) float64 { return max(0, d.Seconds()) }

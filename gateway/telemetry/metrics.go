@@ -72,6 +72,7 @@ type Metrics struct {
 
 	pluginTime *series[[2]string, prometheus.Observer]
 	traps      prometheus.Counter
+	refused    *series[[2]string, prometheus.Counter]
 	tokens     *series[[2]string, prometheus.Counter]
 	cost       *series[[2]string, prometheus.Counter]
 	tasks      *series[[3]string, prometheus.Counter]
@@ -139,6 +140,8 @@ func (m *Metrics) registerState() {
 	m.pluginTime = timers[[2]string](m, "interlock_plugin_call_seconds",
 		"Time of one call into a plugin.", ownSeconds, "plugin", "function")
 	m.traps = m.counter("interlock_plugin_traps_total", "Calls into a plugin that trapped or overran their budget.")
+	m.refused = counters[[2]string](m, "interlock_plugin_refused_total",
+		"Results of a plugin that the host did not take, by what was wrong with them.", "plugin", "reason")
 }
 
 func (m *Metrics) registerProcess(b Build) {

@@ -34,6 +34,7 @@ var contract = map[string]string{
 	"interlock_investigations_open":                "kind",
 	"interlock_plugin_call_seconds":                "function,plugin",
 	"interlock_plugin_traps_total":                 "",
+	"interlock_plugin_refused_total":               "plugin,reason",
 	"interlock_tokens_total":                       "kind,model",
 	"interlock_cost_usd_total":                     "key,model",
 	"interlock_task_outcomes_total":                "alias,cause,outcome",
@@ -60,6 +61,7 @@ func everything(m *Metrics) {
 	m.CountTask("support", "initial", "success")
 	m.CountPluginCall("anthropic", "translate", time.Millisecond)
 	m.CountPluginTrap()
+	m.CountPluginRefused("anthropic", "header")
 	m.SetCircuit("primary", "eu", "gpt-5-mini", "open")
 	m.SetInvestigations("isolated_account", 1)
 	m.SetLedgerQueue(3)

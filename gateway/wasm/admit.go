@@ -33,7 +33,15 @@ type LoadError struct {
 	Err    error
 }
 
-func (e *LoadError) Error() string { return fmt.Sprintf("plugin %s: %s: %v", e.Plugin, e.Step, e.Err) }
+func (e *LoadError) Error() string { return "plugin " + e.Plugin + ": " + e.Detail() }
+
+// Detail is the error without the plugin's name, for where that is said already.
+func (e *LoadError) Detail() string {
+	if f, ok := e.Err.(*Failure); ok { //nolint:errorlint // one further down has text of its own around it
+		return string(e.Step) + ": " + f.Detail()
+	}
+	return string(e.Step) + ": " + e.Err.Error()
+}
 
 func (e *LoadError) Unwrap() error { return e.Err }
 

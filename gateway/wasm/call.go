@@ -57,6 +57,13 @@ func (p *Plugin) judge(op Op, err error) outcome {
 		return worked // an answer of the guest's, be it an error
 	}
 	p.metrics.CountPluginTrap()
-	p.log.Warn("plugin failed", "plugin", p.name, "function", op.String(), "reason", failure.Reason.String(), "error", failure.Error())
+	if failure.Reason == Oversized || failure.Reason == Malformed {
+		p.Refused(failure.Reason.String())
+	}
+	p.log.Warn("plugin failed", "plugin", p.name, "function", op.String(), "reason", failure.Reason.String(), "error", failure.Detail())
 	return broken
 }
+
+// Refused counts a result that the caller does not take, though it came back as the ABI has it.
+// What was wrong with it is one of a few words.
+func (p *Plugin) Refused(reason string) { p.metrics.CountPluginRefused(p.name, reason) }

@@ -38,15 +38,18 @@ func (r Reason) String() string { return reasonNames[r] }
 type Failure struct {
 	Plugin string
 	Reason Reason
-	Err    error // may be nil
+	Err    error  // may be nil
+	Said   string // what the guest wrote in that call, cut; only with Options.KeepOutput
 }
 
-func (f *Failure) Error() string {
-	text := "plugin " + f.Plugin + ": " + f.Reason.String()
+func (f *Failure) Error() string { return "plugin " + f.Plugin + ": " + f.Detail() }
+
+// Detail is the error without the plugin's name, for where that is said already.
+func (f *Failure) Detail() string {
 	if f.Err != nil {
-		text += ": " + f.Err.Error()
+		return f.Reason.String() + ": " + f.Err.Error()
 	}
-	return text
+	return f.Reason.String()
 }
 
 func (f *Failure) Unwrap() error { return f.Err }

@@ -161,3 +161,56 @@ func TestAGuestDoesNotSleep(t *testing.T) {
 		require.Equal(t, want, [4]byte{e[0], e[8], e[9], e[10]})
 	}
 }
+
+// What a guest writes before it traps may quote a prompt. It is kept for those who write the
+// plugin, cut, and for nobody else; the error says where it can be read.
+func TestWhatAGuestWroteBeforeATrap(t *testing.T) {
+	const canary = "canary-1234567"
+	fail := func(change func(*Options)) (*Failure, string) {
+		var b book
+		h := loadGo(t, func(o *Options) {
+			o.Log = b.logger()
+			change(o)
+		})
+		_, err := h.Call(Wait{}, OpRequest, []byte("P"+canary), nil)
+		var f *Failure
+		require.ErrorAs(t, err, &f)
+		require.Equal(t, Trapped, f.Reason)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return f, b.b.String()
+	}
+	f, log := fail(func(*Options) {})
+	require.Empty(t, f.Said)
+	require.ErrorContains(t, f, "see it with `interlock plugin test`, or grant it log")
+	require.NotContains(t, f.Error()+log, canary)
+
+	f, log = fail(func(o *Options) { o.Grants = []string{capabilityLog} })
+	require.Empty(t, f.Said)
+	require.ErrorContains(t, f, "is in the log, at level debug")
+	require.NotContains(t, f.Error(), canary)
+	require.Contains(t, log, canary)
+
+	f, log = fail(func(o *Options) { o.KeepOutput = true })
+	require.Contains(t, f.Said, "panic: "+canary)
+	require.NotContains(t, f.Error()+log, canary)
+	require.LessOrEqual(t, len(f.Said), maxMessage+16)
+}
+
+func TestAGuestsOutputIsCut(t *testing.T) {
+	var o output
+	for _, sizes := range [][]int{{10}, {outputHead + outputTail}, {outputHead, outputTail + 1}, {1, 100_000}, {700, 700, 700, 700, 700, 700, 700}} {
+		o.reset()
+		all := ""
+		for i, n := range sizes {
+			part := strings.Repeat(string(rune('a'+i)), n)
+			o.write([]byte(part))
+			all += part
+		}
+		if len(all) <= outputHead+outputTail {
+			require.Equal(t, all, o.text())
+			continue
+		}
+		require.Equal(t, all[:outputHead]+"\n…\n"+all[len(all)-outputTail:], o.text())
+	}
+}

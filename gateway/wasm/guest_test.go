@@ -194,9 +194,10 @@ type host struct {
 }
 
 type counted struct {
-	mu    sync.Mutex
-	calls map[string]int
-	traps int
+	mu      sync.Mutex
+	calls   map[string]int
+	traps   int
+	refused []string
 }
 
 func (c *counted) CountPluginCall(_, function string, _ time.Duration) {
@@ -208,6 +209,12 @@ func (c *counted) CountPluginCall(_, function string, _ time.Duration) {
 func (c *counted) CountPluginTrap() {
 	c.mu.Lock()
 	c.traps++
+	c.mu.Unlock()
+}
+
+func (c *counted) CountPluginRefused(plugin, reason string) {
+	c.mu.Lock()
+	c.refused = append(c.refused, plugin+" "+reason)
 	c.mu.Unlock()
 }
 

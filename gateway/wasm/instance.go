@@ -35,7 +35,9 @@ type instance struct {
 	buffer, room uint32 // the guest's buffer for input
 	born         uint32 // bytes of memory when it was ready
 	calls        int
-	lines        int // logged in this call
+	lines        int  // logged in this call
+	wrote        bool // something in this call that nobody keeps
+	said         output
 	used         int64
 	stack        [2]uint64
 }
@@ -117,22 +119,36 @@ func (i *instance) invoke(f api.Function, wall time.Duration, stack []uint64) er
 
 // stopped says why a guest did not come back as it should.
 func (i *instance) stopped(err error, inTime bool) error {
-	reason := Trapped
+	f := &Failure{Plugin: i.plugin.name, Reason: Trapped, Said: i.said.text()}
 	switch {
 	case !inTime:
-		reason = Killed
+		f.Reason = Killed
 	case int64(i.budget.Get()) < 0:
-		reason = Exhausted
+		f.Reason = Exhausted
 	}
-	if reason != Trapped {
-		return i.plugin.pool.fail(reason, nil)
+	if f.Reason != Trapped {
+		return f
 	}
 	if i.depth.Get() > meter.StackWords {
-		return i.plugin.pool.fail(reason, errDeep)
+		f.Err = errDeep
+		return f
 	}
 	text, trace, _ := strings.Cut(err.Error(), "\n")
 	i.plugin.log.Debug("plugin trapped", "plugin", i.plugin.name, "trap", text, "trace", clean(trace, maxMessage))
-	return i.plugin.pool.fail(reason, errors.New(clean(strings.TrimSuffix(text, " (recovered by wazero)"), maxMessage)))
+	f.Err = errors.New(clean(strings.TrimSuffix(text, " (recovered by wazero)"), maxMessage) + i.wherePanic())
+	return f
+}
+
+// wherePanic says where what the guest wrote before it trapped can be read: not in an error of the
+// gateway's, since it may quote a prompt.
+func (i *instance) wherePanic() string {
+	switch {
+	case i.wrote:
+		return "; what it wrote is not kept: see it with `interlock plugin test`, or grant it log"
+	case i.lines > 0 && i.plugin.granted[capabilityLog]:
+		return "; what it wrote is in the log, at level debug"
+	}
+	return ""
 }
 
 func (i *instance) malformed(format string, args ...any) error {
@@ -142,7 +158,8 @@ func (i *instance) malformed(format string, args ...any) error {
 // do is one call: bytes in, bytes out, appended to dst. The error is a *GuestError or a *Failure.
 func (i *instance) do(op Op, in, dst []byte, budget int64, wall time.Duration) ([]byte, error) {
 	i.calls++
-	i.lines = 0
+	i.lines, i.wrote = 0, false
+	i.said.reset()
 	i.allow(budget)
 	out, err := i.exchange(op, in, dst, wall)
 	i.used = i.spent(budget)

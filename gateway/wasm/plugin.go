@@ -27,6 +27,10 @@ type Options struct {
 	Log      *slog.Logger
 	Metrics  Metrics
 	PoolSize int // instances at most; 0: as many as processors, and at least two
+	// KeepOutput keeps what a guest writes to its standard output and error in a call that fails,
+	// granted or not, for Failure.Said. It is for those who write a plugin: what a guest writes may
+	// quote a prompt, so a gateway does not ask for it.
+	KeepOutput bool
 
 	anyConfig bool // it will not be configured
 }
@@ -35,12 +39,16 @@ type Options struct {
 type Metrics interface {
 	CountPluginCall(plugin, function string, took time.Duration)
 	CountPluginTrap()
+	// CountPluginRefused counts a result that the host did not take; what was wrong with it is one
+	// of a few words.
+	CountPluginRefused(plugin, reason string)
 }
 
 type noMetrics struct{}
 
 func (noMetrics) CountPluginCall(string, string, time.Duration) {}
 func (noMetrics) CountPluginTrap()                              {}
+func (noMetrics) CountPluginRefused(string, string)             {}
 
 // Plugin is a loaded module, ready to be called. It is safe for concurrent use. Who loads it
 // holds it; further holders say Retain, and each says Release once.
@@ -50,6 +58,7 @@ type Plugin struct {
 	limits   Limits
 	granted  map[string]bool
 	starts   bool
+	keeps    bool   // what guests write, see Options.KeepOutput
 	setup    []byte // the input of configure
 	log      *slog.Logger
 	lines    logRate
@@ -86,7 +95,7 @@ func compile(ctx context.Context, o *Options) (*Plugin, error) {
 		return nil, err
 	}
 	p := &Plugin{
-		name: o.Name, manifest: a.manifest, limits: a.limits, granted: a.granted, starts: a.starts,
+		name: o.Name, manifest: a.manifest, limits: a.limits, granted: a.granted, starts: a.starts, keeps: o.KeepOutput,
 		setup: configureInput(o.config()), log: o.Log, metrics: o.Metrics, closed: make(chan struct{}),
 	}
 	if p.log == nil {

@@ -250,7 +250,11 @@ func write(i *instance, a []uint64) errno {
 		if i.plugin.granted[capabilityLog] && len(line) < maxLine {
 			line = append(line, b[:min(len(b), maxLine-len(line))]...)
 		}
+		if i.plugin.keeps {
+			i.said.write(b)
+		}
 	}
+	i.wrote = i.wrote || total > 0 && !i.plugin.keeps && !i.plugin.granted[capabilityLog]
 	i.charge(int(n) + len(line))
 	if len(line) > 0 {
 		i.print(levelDebug, line)

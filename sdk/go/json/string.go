@@ -28,6 +28,10 @@ func (v Value) Text() []byte {
 // String is the text of a string, "" when the value is none. It allocates.
 func (v Value) String() string { return string(v.Text()) }
 
+// IsHandle says whether the value is the host's word for a string of 32 KiB or more that it kept
+// to itself. Such a string must stay all of a string: it cannot be joined to another or looked into.
+func (v Value) IsHandle() bool { return bytes.HasPrefix(v.Contents(), []byte("interlock:blob:")) }
+
 // Is says whether the value is a string with that text.
 func (v Value) Is(text string) bool { return v.IsString() && string(v.Text()) == text }
 
