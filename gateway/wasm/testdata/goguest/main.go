@@ -93,8 +93,6 @@ func act(b []byte) {
 		for {
 			hoard = append(hoard, make([]byte, 1<<20))
 		}
-	case 'P':
-		panic(string(b[1:]))
 	case 'p':
 		panic("oh no")
 	case 'w':
