@@ -90,9 +90,13 @@ func (g *Generation) callable(c *Caller) []string {
 		for _, name := range group.Models() {
 			put(name)
 		}
+		providers := map[string]struct{}{}
 		for _, ch := range group.Channels {
-			for name, o := range g.offers {
-				if m := o.model; m != nil && m.Maker == ch.Provider && m.Name == m.Base && group.Serves(name) {
+			providers[ch.Provider] = struct{}{}
+		}
+		for name, o := range g.offers {
+			if m := o.model; m != nil && m.Name == m.Base {
+				if _, there := providers[m.Maker]; there && group.Serves(name) {
 					put(name)
 				}
 			}

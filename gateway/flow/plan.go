@@ -33,7 +33,10 @@ func (x *Exchange) plan(a *policy.Admission) *openai.Error {
 		return openai.NewError(openai.NoEligibleRoute, "This alias is switched off.")
 	}
 	groups := x.groupsOf(a)
-	opts := route.PlanOptions{Now: x.g.now(), Regions: a.Regions}
+	opts := route.PlanOptions{
+		Now: x.g.now(), Regions: a.Regions,
+		Enough: max(leastCandidates, 2*x.budget.maxAttempts), Fits: (*carriers)(x),
+	}
 	x.targets, x.cands = x.targets[:0], x.cands[:0]
 	if e := x.addTargets(groups, x.model, 0, opts); e != nil {
 		return e
@@ -60,6 +63,18 @@ func (x *Exchange) plan(a *policy.Admission) *openai.Error {
 	x.step, x.decided = recovery.Step{}, false
 	x.choose(opts.Now)
 	return nil
+}
+
+// leastCandidates is of how many equal routes a plan holds at least, where there are so many.
+const leastCandidates = 8
+
+// carriers is an exchange that tells which routes can carry its request.
+type carriers Exchange
+
+// Fits implements route.Fitter.
+func (c *carriers) Fits(r *route.Route) bool {
+	l := c.gen.links[r.Channel]
+	return l != nil && l.adapter.Serves(c.facts.Endpoint) && (l.carries == nil || l.carries.lacks(&c.facts) == "")
 }
 
 // fingerprint names the contract of the request: the alias's, or the one that its own facts

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -20,19 +21,24 @@ type Group struct {
 	weighted bool // strategy weighted: all channels are drawn by weight, whatever their priority
 	rpm      int  // to be applied to RPM
 
-	listed map[string][]*Route // by public name: candidates in order of priority
+	listed map[string]*roster // by public name
 	// passing is for names that no channel lists but some channel passes on: their routes are
-	// made when they are first asked for.
+	// made when they are first asked for. Requests read it without a lock.
 	passes  bool
 	passing struct {
-		sync.RWMutex
-		routes map[string][]*Route
+		routes sync.Map   // name to *roster
+		mu     sync.Mutex // whoever changes it
+		names  int
 	}
 	table *Table
 }
 
-// maxPassing bounds the names that one group remembers routes of: callers choose them.
-const maxPassing = 1024
+// Callers choose the names that are passed on, so one group remembers routes of so many names
+// and, where it has many channels, of so many routes at most.
+const (
+	maxPassing       = 1024
+	maxPassingRoutes = 128 << 10
+)
 
 // Serves reports whether a channel of the group serves the model.
 func (g *Group) Serves(model string) bool {
@@ -55,66 +61,62 @@ func (g *Group) Models() []string {
 	return names
 }
 
-// candidates returns the routes that serve the model, in order of priority.
-func (g *Group) candidates(model string) []*Route {
+// candidates returns the routes that serve the model; nil where there are none.
+func (g *Group) candidates(model string) *roster {
 	if list, ok := g.listed[model]; ok {
 		return list
 	}
 	if !g.passes {
 		return nil
 	}
-	g.passing.RLock()
-	list := g.passing.routes[model]
-	g.passing.RUnlock()
-	if list == nil {
-		list = g.pass(model)
+	if list, ok := g.passing.routes.Load(model); ok {
+		return list.(*roster)
 	}
-	return list
+	return g.pass(model)
 }
 
 // pass makes the routes of a name that is asked for the first time. The name may lie in a
 // request's buffer.
-func (g *Group) pass(model string) []*Route {
+func (g *Group) pass(model string) *roster {
 	if !g.Serves(model) {
 		return nil
 	}
-	g.passing.Lock()
-	defer g.passing.Unlock()
-	if list := g.passing.routes[model]; list != nil {
-		return list
+	p := &g.passing
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if list, ok := p.routes.Load(model); ok {
+		return list.(*roster)
 	}
-	if len(g.passing.routes) >= maxPassing {
+	if p.names >= max(1, min(maxPassing, maxPassingRoutes/len(g.Channels))) {
 		g.forgetOne()
 	}
 	model = strings.Clone(model)
 	list := g.route(model)
-	if g.passing.routes == nil {
-		g.passing.routes = map[string][]*Route{}
-	}
-	g.passing.routes[model] = list
+	p.routes.Store(model, list)
+	p.names++
 	return list
 }
 
 // forgetOne drops the routes of one name, with circuits that have nothing to remember if there
 // are any. Requests that hold them may go on using them.
 func (g *Group) forgetOne() {
-	victim := ""
-	for name, list := range g.passing.routes {
-		victim = name
-		if !slices.ContainsFunc(list, (*Route).sick) {
-			break
-		}
-	}
-	for _, r := range g.passing.routes[victim] {
+	var victim any
+	var list *roster
+	g.passing.routes.Range(func(name, routes any) bool {
+		victim, list = name, routes.(*roster)
+		return slices.ContainsFunc(list.routes, (*Route).sick)
+	})
+	for _, r := range list.routes {
 		if !r.Channel.names(r.Upstream) {
 			g.table.state.circuits.Forget(&r.place)
 		}
 	}
-	delete(g.passing.routes, victim)
+	g.passing.routes.Delete(victim)
+	g.passing.names--
 }
 
-// route makes the routes of a model, in order of priority.
-func (g *Group) route(model string) []*Route {
+// route makes the routes of a model.
+func (g *Group) route(model string) *roster {
 	var list []*Route
 	for _, c := range g.Channels {
 		if served, ok := c.lookup(model); ok {
@@ -122,29 +124,25 @@ func (g *Group) route(model string) []*Route {
 		}
 	}
 	slices.SortStableFunc(list, func(a, b *Route) int { return a.Channel.Priority - b.Channel.Priority })
-	return list
+	return newRoster(list, g.weighted)
 }
 
-// each calls f for every route that exists.
+// each calls f for every route that exists, in the order of the models' names.
 func (g *Group) each(f func(*Route)) {
 	for _, name := range g.Models() {
-		for _, r := range g.listed[name] {
+		for _, r := range g.listed[name].routes {
 			f(r)
 		}
 	}
-	g.passing.RLock()
-	names := make([]string, 0, len(g.passing.routes))
-	for n := range g.passing.routes {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	var list []*Route
-	for _, n := range names {
-		list = append(list, g.passing.routes[n]...)
-	}
-	g.passing.RUnlock()
-	for _, r := range list {
-		f(r)
+	passed := map[string]*roster{}
+	g.passing.routes.Range(func(name, list any) bool {
+		passed[name.(string)] = list.(*roster)
+		return true
+	})
+	for _, name := range slices.Sorted(maps.Keys(passed)) {
+		for _, r := range passed[name].routes {
+			f(r)
+		}
 	}
 }
 

@@ -153,9 +153,11 @@ func (t *Table) find(group, channel, model string) (*Route, error) {
 		if c.Name != channel {
 			continue
 		}
-		for _, r := range g.candidates(model) {
-			if r.Channel == c {
-				return r, nil
+		if list := g.candidates(model); list != nil {
+			for _, r := range list.routes {
+				if r.Channel == c {
+					return r, nil
+				}
 			}
 		}
 		return nil, fmt.Errorf("channel %q of group %q does not serve model %q: %w", channel, group, model, ErrNotFound)

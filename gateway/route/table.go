@@ -48,7 +48,7 @@ func Build(c *config.Config, models Models, s *State) *Table {
 func (t *Table) group(c *config.Group, index int) *Group {
 	g := &Group{
 		Name: c.Name, Index: index, RPM: t.state.window(c.Name, c.RPM),
-		weighted: c.Strategy == config.Weighted, rpm: c.RPM, listed: map[string][]*Route{}, table: t,
+		weighted: c.Strategy == config.Weighted, rpm: c.RPM, listed: map[string]*roster{}, table: t,
 	}
 	for i := range c.Channels {
 		ch := t.channel(g, &c.Channels[i], i)
