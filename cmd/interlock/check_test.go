@@ -1,15 +1,23 @@
 package main
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"database/sql"
+	"encoding/hex"
 	"io/fs"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/interlock-gateway/interlock/gateway/policy"
 )
 
 // sandbox is a folder with a configuration and what else the test needs; it knows what is in it.
@@ -58,11 +66,11 @@ func (s *sandbox) files() map[string]string {
 }
 
 // run runs a command on the configuration, which must leave nothing behind.
-func (s *sandbox) run(command string) (status int, stderr string) {
+func (s *sandbox) run(command ...string) (status int, stderr string) {
 	s.t.Helper()
 	before := s.files()
 	var out, errs output
-	status = run(s.t.Context(), []string{command, "--config", filepath.Join(s.dir, "interlock.yaml")}, &out, &errs)
+	status = run(s.t.Context(), append(command, "--config", filepath.Join(s.dir, "interlock.yaml")), &out, &errs)
 	require.Equal(s.t, before, s.files(), "nothing is left behind")
 	return status, strings.ReplaceAll(errs.String(), s.dir+string(filepath.Separator), "")
 }
@@ -136,4 +144,70 @@ func TestServeOnATakenPortLeavesNothingBehind(t *testing.T) {
 		require.Contains(t, errs, "address already in use")
 		require.Regexp(t, `error: interlock\.yaml:[23]:\d+: (listen\.address|admin\.listen): `, errs)
 	}
+}
+
+// The bundle of a server is checked like one in a folder: the server is asked. Without it the
+// last good one is, and where there is none that is said.
+func TestCheckOfAServersBundle(t *testing.T) {
+	bundle := func(dir string) []byte {
+		var b bytes.Buffer
+		require.NoError(t, policy.BuildBundle(t.Context(), &b, policy.Path("b", dir), policy.BuildOptions{}))
+		return b.Bytes()
+	}
+	good := bundle(policyData + "cell")
+	bad := bundle(policyData + "broken")
+	var gives atomic.Pointer[[]byte]
+	var asked atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		if b := gives.Load(); b != nil {
+			_, _ = w.Write(*b)
+			return
+		}
+		w.WriteHeader(http.StatusNotFound)
+	}))
+	defer server.Close()
+	s := newSandbox(t, soundConfig+"policy: {bundles: [{name: far, url: \""+server.URL+"\", unsigned: true}]}\n")
+	const key = "interlock.yaml:9:38: policy.bundles[0].url: "
+
+	gives.Store(&good)
+	status, errs := s.run("check", "--strict")
+	require.Zero(t, status, errs)
+	require.Empty(t, errs)
+	require.EqualValues(t, 1, asked.Load())
+
+	gives.Store(&bad)
+	status, errs = s.run("check")
+	require.Equal(t, 1, status)
+	for _, want := range []string{
+		"error: " + key + "far:interlock/replay.rego:4:25: input.failure.phase is never",
+		"error: " + key + "far:interlock/admission.rego:3:13: rego_type_error: undefined function http.send",
+	} {
+		require.Contains(t, errs, want)
+	}
+
+	gives.Store(nil)
+	status, errs = s.run("check")
+	require.Equal(t, 1, status)
+	require.Contains(t, errs, "error: "+key+"policy bundle far: the bundle server answers 404 Not Found; and there is no last good one on disk")
+
+	before := asked.Load()
+	status, errs = s.run("check", "--strict", "--offline")
+	require.Zero(t, status, errs)
+	require.Contains(t, errs, "warning: "+key+"not checked: the bundle server is not asked")
+	require.Equal(t, before, asked.Load())
+
+	// The last good one, where a gateway keeps it.
+	sum := sha256.Sum256([]byte(server.URL))
+	s.write("interlock-data/policy/far-"+hex.EncodeToString(sum[:4])+".tar.gz", string(good))
+	s.write("interlock.yaml", soundConfig+"policy: {bundles: [{name: far, url: \""+server.URL+"\", unsigned: true}]}\ndata_dir: interlock-data\n")
+	status, errs = s.run("check", "--strict")
+	require.Zero(t, status, errs)
+	require.Contains(t, errs, "warning: "+key+"policy bundle far: the bundle server answers 404 Not Found; its last good bundle")
+	status, errs = s.run("check", "--offline")
+	require.Zero(t, status, errs)
+	require.Contains(t, errs, "warning: "+key+"the bundle server is not asked; its last good bundle was checked")
+	gives.Store(&bad)
+	status, _ = s.run("check")
+	require.Equal(t, 1, status, "what the server gives now is refused")
 }

@@ -8,36 +8,49 @@ import (
 	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
-	"github.com/open-policy-agent/opa/v1/storage/inmem"
 )
 
 // Check finds everything that Load would refuse bundles for, and all of it at once: where one
 // thing is wrong the others are looked at all the same, as far as they can be. Tests beside the
 // bundles' rules must compile too. An error is none of the bundles: a file that cannot be read.
 func Check(ctx context.Context, sources []Source, opts Options) (Errors, error) {
-	w, faults, err := workspaceOf(ctx, sources, opts.Grants)
-	if err != nil || w == nil {
-		return faults.sorted(), err
-	}
-	c := w.compile(true)
-	broken := len(faults) > 0 // what is missing may only not have been read
-	for _, e := range faultsOf(c.compiler.Errors) {
-		if !broken || !strings.Contains(e.Message, "undefined function data.") {
-			faults = append(faults, e)
-		}
-	}
-	faults = append(faults, w.faults(ctx, c, broken)...)
-	if len(faults) > 0 {
-		return faults.sorted(), nil
-	}
-	if _, err := Build(ctx, w.bundles, opts); err != nil {
+	var bundles []*Bundle
+	var faults Errors
+	for _, src := range sources {
+		b, err := Read(ctx, src)
 		if found := Errors(nil); errors.As(err, &found) {
 			faults = append(faults, found...)
-		} else {
+		} else if err != nil {
 			return nil, err
+		} else {
+			bundles = append(bundles, b)
 		}
 	}
-	return append(faults, w.testFaults()...).sorted(), nil
+	w := newWorkspace(opts.Grants)
+	more, err := w.putTogether(ctx, bundles, true)
+	if err != nil {
+		return nil, err
+	}
+	faults = append(faults, more...)
+	faults = append(faults, w.survey(ctx, len(faults) > 0)...)
+	if len(faults) > 0 {
+		return faults.bounded(), nil
+	}
+	_, err = build(ctx, bundles, opts)
+	if found := Errors(nil); errors.As(err, &found) {
+		return found.bounded(), nil
+	}
+	return nil, err
+}
+
+// everyFault returns all faults of bundles that are refused for some of them, those included.
+func everyFault(ctx context.Context, bundles []*Bundle, opts Options, some Errors) Errors {
+	w := newWorkspace(opts.Grants)
+	faults, err := w.putTogether(ctx, bundles, false)
+	if err != nil {
+		return some
+	}
+	return append(append(faults, w.survey(ctx, len(faults) > 0)...), some...).bounded()
 }
 
 // workspace is bundles side by side, their tests, and what of the default bundle they leave
@@ -51,33 +64,25 @@ type workspace struct {
 	data    *tree
 }
 
-// workspaceOf reads and parses. It is nil where the bundles cannot be put together at all.
-func workspaceOf(ctx context.Context, sources []Source, grants []string) (*workspace, Errors, error) {
-	w := &workspace{
+func newWorkspace(grants []string) *workspace {
+	return &workspace{
 		caps: capabilities(grants), modules: map[string]*ast.Module{}, own: map[string]bool{},
 		tests: map[string]*ast.Module{}, data: &tree{root: map[string]any{}},
 	}
+}
+
+// putTogether parses bundles, and the tests beside their rules, and lays them side by side with
+// what of the default one they leave to it. A bundle whose roots another one owns is left out.
+func (w *workspace) putTogether(ctx context.Context, bundles []*Bundle, tests bool) (Errors, error) {
 	var faults Errors
-	for _, src := range sources {
-		b, err := Read(ctx, src)
-		if found := Errors(nil); errors.As(err, &found) {
-			faults = append(faults, found...)
-			continue
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		w.bundles = append(w.bundles, b)
-	}
-	if len(faults) > 0 {
-		return nil, faults, nil
-	}
-	if faults = disjoint(w.bundles); len(faults) > 0 {
-		return nil, faults, nil
-	}
 	var owned []string
 	whole := false
-	for _, b := range w.bundles {
+	for _, b := range bundles {
+		if overlap := disjoint(append(slices.Clone(w.bundles), b)); len(overlap) > 0 {
+			faults = append(faults, overlap...)
+			continue
+		}
+		w.bundles = append(w.bundles, b)
 		p, more := shareOf(b, w.caps)
 		faults = append(append(faults, more...), w.add(p)...)
 		owned = append(owned, b.roots...)
@@ -85,20 +90,23 @@ func workspaceOf(ctx context.Context, sources []Source, grants []string) (*works
 		for name := range p.modules {
 			w.own[name] = true
 		}
+		if !tests {
+			continue
+		}
 		more, err := w.addTests(ctx, b.source)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		faults = append(faults, more...)
 	}
 	if !whole {
 		p, err := leftOver(owned, w.caps)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		faults = append(faults, w.add(p)...)
 	}
-	return w, faults, nil
+	return faults, nil
 }
 
 func (w *workspace) add(p *share) Errors {
@@ -129,88 +137,19 @@ func (w *workspace) addTests(ctx context.Context, src Source) (Errors, error) {
 	return faults, nil
 }
 
-// compile compiles the rules. The compiler's errors are all that there are.
-func (w *workspace) compile(strict bool) *compiled {
-	compiler := ast.NewCompiler().
+// compiler returns what compiles the rules as a gateway does.
+func (w *workspace) compiler() *ast.Compiler {
+	return ast.NewCompiler().
 		WithDefaultRegoVersion(ast.RegoV1).
-		WithStrict(strict).
+		WithStrict(true).
 		WithCapabilities(w.caps).
-		WithSchemas(inputSchemas()).
-		SetErrorLimit(0)
-	modules := make(map[string]*ast.Module, len(w.modules))
-	for name, module := range w.modules {
-		modules[name] = module.Copy()
-	}
-	compiling.Lock()
-	compiler.Compile(modules)
-	compiling.Unlock()
-	return &compiled{data: w.data, compiler: compiler}
+		WithSchemas(inputSchemas())
 }
 
-// faults checks what can be known of the data and the rules without evaluating them. broken:
-// what is not there may be in a file that could not be read.
-func (w *workspace) faults(ctx context.Context, c *compiled, broken bool) Errors {
-	var faults Errors
-	for _, f := range w.data.check() {
-		if !broken || f.File != "" {
-			faults = append(faults, f)
-		}
-	}
-	if !typedOnly(c.compiler) {
-		return faults
-	}
-	for _, module := range c.compiler.Modules {
-		faults = append(faults, checkWords(c.compiler, module)...)
-	}
-	for p := range points {
-		r, fault := reachOf(c.compiler, p)
-		if fault != nil {
-			if !broken {
-				faults = append(faults, *fault)
-			}
-			continue
-		}
-		faults = append(faults, r.foreign(p)...)
-		if !broken {
-			faults = append(faults, r.lost(p, c.compiler, c.data.root)...)
-		}
-	}
-	if !c.compiler.Failed() {
-		c.store = inmem.NewFromObjectWithOpts(w.data.root, inmem.OptRoundTripOnWrite(true))
-		var found Errors
-		if err := c.pathConflicts(ctx); errors.As(err, &found) {
-			faults = append(faults, found...)
-		}
-	}
-	return faults
-}
-
-// typedOnly reports whether the compiler came as far as the types: then the rules are all
-// resolved, and more can be found in them.
-func typedOnly(compiler *ast.Compiler) bool {
-	return compiler.Graph != nil && !slices.ContainsFunc(compiler.Errors, func(e *ast.Error) bool { return e.Code != ast.TypeErr })
-}
-
-// testFaults compiles the tests against rules that hold.
-func (w *workspace) testFaults() Errors {
-	compiler, modules := w.testCompiler()
-	compiling.Lock()
-	compiler.Compile(modules)
-	compiling.Unlock()
-	return faultsOf(compiler.Errors)
-}
-
-// testCompiler returns what compiles the rules and their tests together, and those. Tests may
-// print.
-func (w *workspace) testCompiler() (*ast.Compiler, map[string]*ast.Module) {
-	modules := make(map[string]*ast.Module, len(w.modules)+len(w.tests))
-	for _, some := range []map[string]*ast.Module{w.modules, w.tests} {
-		for name, module := range some {
-			modules[name] = module.Copy()
-		}
-	}
+// testCompiler returns what compiles the rules and their tests together. Tests may print.
+func (w *workspace) testCompiler() *ast.Compiler {
 	return ast.NewCompiler().WithDefaultRegoVersion(ast.RegoV1).WithStrict(true).WithCapabilities(w.caps).
-		WithEnablePrintStatements(true).SetErrorLimit(0), modules
+		WithEnablePrintStatements(true).SetErrorLimit(0)
 }
 
 func inputSchemas() *ast.SchemaSet {

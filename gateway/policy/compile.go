@@ -60,7 +60,8 @@ func compile(ctx context.Context, bundles []*Bundle, grants []string) (*compiled
 		WithStrict(true).
 		WithCapabilities(caps).
 		WithSchemas(set).
-		WithEnablePrintStatements(false)
+		WithEnablePrintStatements(false).
+		SetErrorLimit(0)
 	compiling.Lock()
 	compiler.Compile(modules)
 	compiling.Unlock()

@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/open-policy-agent/opa/v1/bundle"
 	"github.com/open-policy-agent/opa/v1/util"
@@ -15,8 +16,8 @@ type document struct {
 	file  string // as shown in errors
 	at    []string
 	value any
-	where positions // nil for YAML
 	text  []byte
+	where func() places // finds them when they are first asked for
 }
 
 // tree is all data of a bundle, merged, and the files it came from.
@@ -54,10 +55,16 @@ func dataOf(b *Bundle) ([]document, Errors) {
 // add merges a document into the tree.
 func (t *tree) add(doc document) *Fault {
 	t.docs = append(t.docs, doc)
-	if clash := merge(t.root, doc.at, doc.value); clash != "" {
-		return &Fault{File: doc.file, Message: "data." + clash + " stands in another data file too"}
+	clash := merge(t.root, doc.at, doc.value)
+	if clash == nil {
+		return nil
 	}
-	return nil
+	fault := &Fault{File: doc.file, Message: "data." + strings.Join(clash, ".") + " stands in another data file too"}
+	if len(clash) > len(doc.at) {
+		at := doc.where()[pointerOf(clash[len(doc.at):])]
+		fault.Line, fault.Column = at.line, at.column
+	}
+	return fault
 }
 
 func documentOf(shown string, f file) (*document, *Fault) {
@@ -65,25 +72,43 @@ func documentOf(shown string, f file) (*document, *Fault) {
 	if dir := path.Dir(f.path); dir != "." {
 		doc.at = strings.Split(dir, "/")
 	}
+	read := readYAML
 	if path.Ext(f.path) == ".json" {
-		where, fault := scan(f.text)
-		if fault != nil {
-			fault.File = shown
-			return nil, fault
-		}
-		doc.where = where
+		read = readJSON
 	}
-	if err := util.Unmarshal(f.text, &doc.value); err != nil {
-		return nil, &Fault{File: shown, Message: err.Error()}
+	value, where, fault := read(f.text)
+	if fault != nil {
+		fault.File = shown
+		return nil, fault
 	}
+	doc.value, doc.where = value, sync.OnceValue(where)
 	if _, ok := doc.value.(map[string]any); !ok {
-		return nil, &Fault{File: shown, Message: "the document is no object"}
+		return nil, &Fault{File: shown, Line: 1, Column: 1, Message: "the document is no object"}
 	}
 	return doc, nil
 }
 
-// merge puts a value into the tree and returns the path that was taken already, or "".
-func merge(root map[string]any, at []string, value any) string {
+// readJSON reads a JSON document, and returns what finds the places in it.
+func readJSON(text []byte) (value any, where func() places, fault *Fault) {
+	at, fault := scan(text)
+	if fault != nil {
+		return nil, nil, fault
+	}
+	if err := util.UnmarshalJSON(text, &value); err != nil {
+		return nil, nil, &Fault{Message: err.Error()}
+	}
+	return value, func() places {
+		all := make(places, len(at))
+		for pointer, offset := range at {
+			line, column := lineOf(text, offset)
+			all[pointer] = place{line, column}
+		}
+		return all
+	}, nil
+}
+
+// merge puts a value into the tree and returns the path that was taken already, or nil.
+func merge(root map[string]any, at []string, value any) []string {
 	for i, name := range at {
 		inner, ok := root[name]
 		if !ok {
@@ -92,7 +117,7 @@ func merge(root map[string]any, at []string, value any) string {
 		}
 		next, ok := inner.(map[string]any)
 		if !ok {
-			return strings.Join(at[:i+1], ".")
+			return at[:i+1]
 		}
 		root = next
 	}
@@ -101,17 +126,17 @@ func merge(root map[string]any, at []string, value any) string {
 		old, taken := root[name].(map[string]any)
 		added, object := v.(map[string]any)
 		if _, there := root[name]; there && (!taken || !object) {
-			return strings.Join(append(slices.Clone(at), name), ".")
+			return append(slices.Clone(at), name)
 		}
 		if taken {
-			if clash := merge(old, nil, added); clash != "" {
-				return strings.Join(append(slices.Clone(at), name, clash), ".")
+			if clash := merge(old, nil, added); clash != nil {
+				return append(append(slices.Clone(at), name), clash...)
 			}
 			continue
 		}
 		root[name] = v
 	}
-	return ""
+	return nil
 }
 
 // fault returns a fault at a path of the data, with the file and line where it stands.
@@ -135,16 +160,17 @@ func (t *tree) fault(at []string, pointer, message string) Fault {
 			}
 			inner := ""
 			if end > len(doc.at) {
-				inner = "/" + strings.Join(names[len(doc.at):end], "/")
+				inner = "/" + strings.Join(names[len(doc.at):end], "/") // escaped as in the pointer
 			}
-			offset, ok := doc.where[inner]
-			if !ok && inner != "" {
+			at, ok := doc.where()[inner]
+			switch {
+			case ok:
+			case inner == "":
+				at = place{1, 1}
+			default:
 				continue
 			}
-			f.File = doc.file
-			if doc.where != nil {
-				f.Line, f.Column = lineOf(doc.text, offset)
-			}
+			f.File, f.Line, f.Column = doc.file, at.line, at.column
 			return f
 		}
 	}
@@ -182,8 +208,13 @@ func (doc *document) outside(roots []string) Errors {
 				return true // on the way to a root
 			}
 		}
-		faults = append(faults, Fault{File: doc.file, Message: fmt.Sprintf(
-			"data.%s lies outside the manifest's roots %s", strings.Join(at, "."), strings.Join(roots, ", "))})
+		fault := Fault{File: doc.file, Message: fmt.Sprintf(
+			"data.%s lies outside the manifest's roots %s", strings.Join(at, "."), strings.Join(roots, ", "))}
+		if len(at) > len(doc.at) {
+			place := doc.where()[pointerOf(at[len(doc.at):])]
+			fault.Line, fault.Column = place.line, place.column
+		}
+		faults = append(faults, fault)
 		return false
 	})
 	return faults

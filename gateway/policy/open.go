@@ -101,6 +101,10 @@ func (s Set) Offline(ctx context.Context, src Source) (*Bundle, error) {
 	return b, nil
 }
 
+// Read reads one bundle as a start does: a server is asked a few times, for as long as ctx
+// lasts at most. With an error there may be a bundle, the last good one.
+func (s Set) Read(ctx context.Context, src Source) (*Bundle, error) { return s.first(ctx, src) }
+
 // first reads one bundle. With an error there may be the last good one.
 func (s Set) first(ctx context.Context, src Source) (*Bundle, error) {
 	if !src.isRemote() {

@@ -10,8 +10,15 @@ import (
 	"strings"
 )
 
+// place is where something stands in a file: line and column, both from 1.
+type place struct{ line, column int }
+
+// places are where the values of a document stand, by JSON pointer: their names, or in a list
+// themselves. Faults of data name a line with it.
+type places map[string]place
+
 // positions maps the JSON pointer of every value in a document to the offset where its name,
-// or in an array the value itself, begins. Errors about data name a line with it.
+// or in an array the value itself, begins.
 type positions map[string]int64
 
 // scan reads one JSON document token by token. It refuses what a decoder would pass over in
@@ -111,9 +118,18 @@ func (s *scanner) begin() int64 {
 	return at
 }
 
+// pointerOf returns the JSON pointer of a path.
+func pointerOf(names []string) string {
+	var b strings.Builder
+	for _, name := range names {
+		b.WriteString("/" + escapePointer(name))
+	}
+	return b.String()
+}
+
 func escapePointer(name string) string {
 	if strings.ContainsAny(name, "~/") {
-		name = strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
+		return strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
 	}
 	return name
 }

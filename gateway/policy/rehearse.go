@@ -3,6 +3,7 @@ package policy
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -73,7 +74,15 @@ type Lines struct{ From, To int }
 // taken from the default one, as in the gateway. An error is an Errors where the bundles or
 // the tests do not compile.
 func Rehearse(ctx context.Context, sources []Source, o RehearseOptions) (*Rehearsal, error) {
-	w, faults, err := workspaceOf(ctx, sources, o.Grants)
+	bundles := make([]*Bundle, len(sources))
+	for i, src := range sources {
+		var err error
+		if bundles[i], err = Read(ctx, src); err != nil {
+			return nil, err
+		}
+	}
+	w := newWorkspace(o.Grants)
+	faults, err := w.putTogether(ctx, bundles, true)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +92,8 @@ func Rehearse(ctx context.Context, sources []Source, o RehearseOptions) (*Rehear
 	if o.Timeout <= 0 {
 		o.Timeout = 30 * time.Second
 	}
-	compiler, modules := w.testCompiler()
+	compiler, modules := w.testCompiler(), copied(w.modules)
+	maps.Copy(modules, copied(w.tests))
 	store := inmem.NewFromObject(w.data.root)
 	txn, err := store.NewTransaction(ctx)
 	if err != nil {

@@ -79,8 +79,17 @@ func LoadAll(ctx context.Context, sources []Source, opts Options) (*Revision, er
 }
 
 // Build checks, compiles and probes bundles that were read. It has no other input and no
-// effect.
+// effect. Where it refuses them it takes its time to find everything that is wrong.
 func Build(ctx context.Context, bundles []*Bundle, opts Options) (*Revision, error) {
+	r, err := build(ctx, bundles, opts)
+	if found := Errors(nil); errors.As(err, &found) && ctx.Err() == nil {
+		return nil, everyFault(ctx, bundles, opts, found)
+	}
+	return r, err
+}
+
+// build is Build up to the first kind of fault.
+func build(ctx context.Context, bundles []*Bundle, opts Options) (*Revision, error) {
 	opts = opts.withDefaults()
 	c, err := compile(ctx, bundles, opts.Grants)
 	if err != nil {

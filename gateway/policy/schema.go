@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -87,7 +89,15 @@ func collect(e *jsonschema.ValidationError, all *[]schemaFault) {
 		}
 		at := pointer.String()
 		if extra, ok := e.ErrorKind.(*kind.AdditionalProperties); ok && len(extra.Properties) > 0 {
-			at += "/" + escapePointer(extra.Properties[0])
+			allowed := ""
+			if names := propertiesAt(e.SchemaURL); len(names) > 0 {
+				allowed = "; allowed: " + strings.Join(names, ", ")
+			}
+			for _, name := range slices.Sorted(slices.Values(extra.Properties)) { // each where it stands
+				one := &kind.AdditionalProperties{Properties: []string{name}}
+				*all = append(*all, schemaFault{at + "/" + escapePointer(name), one.LocalizedString(printer) + allowed})
+			}
+			return
 		}
 		*all = append(*all, schemaFault{at, e.ErrorKind.LocalizedString(printer)})
 		return
@@ -95,6 +105,21 @@ func collect(e *jsonschema.ValidationError, all *[]schemaFault) {
 	for _, cause := range e.Causes {
 		collect(cause, all)
 	}
+}
+
+// propertiesAt returns the names that an object may have by the schema at an address like
+// "schema:overrides#/$defs/entry".
+func propertiesAt(address string) []string {
+	name, pointer, _ := strings.Cut(strings.TrimPrefix(address, "schema:"), "#")
+	node, err := decodeJSON(schemaText(name))
+	if err != nil {
+		return nil
+	}
+	for _, step := range strings.Split(pointer, "/")[1:] {
+		node = lookUp(node, strings.NewReplacer("~1", "/", "~0", "~").Replace(step))
+	}
+	properties, _ := lookUp(node, "properties").(map[string]any)
+	return slices.Sorted(maps.Keys(properties))
 }
 
 // enums holds, for each input path ("failure.phase"), the words it can be; for a list, those

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/interlock-gateway/interlock/gateway/config"
 	"github.com/interlock-gateway/interlock/gateway/policy"
@@ -20,11 +22,23 @@ import (
 // Found is told what is wrong, with the key of the configuration that it is about.
 type Found func(key, message string)
 
+// CheckOptions say how far Check goes.
+type CheckOptions struct {
+	Offline bool  // no bundle server is asked
+	Noted   Found // is told what a start would go on without, and what was not checked; nil: nobody
+}
+
+// checkTimeout bounds what bundle servers are asked for a check.
+const checkTimeout = 15 * time.Second
+
 // Check finds what a start would find wrong beyond the file itself: its policy bundles, where
-// its state is kept, the way to each provider. All of it is reported. Nothing is dialled, made
-// or changed.
-func Check(ctx context.Context, cfg *config.Config, found Found) {
-	checkPolicy(ctx, cfg, found)
+// its state is kept, the way to each provider. All of it is reported. Bundle servers are asked,
+// unless it stays offline; nothing else is dialled, and nothing made or changed.
+func Check(ctx context.Context, cfg *config.Config, o CheckOptions, found Found) {
+	if o.Noted == nil {
+		o.Noted = func(string, string) {}
+	}
+	checkPolicy(ctx, cfg, o, found)
 	checkState(cfg, found)
 	checkProviders(cfg, found)
 	checkPlugins(ctx, cfg, found)
@@ -91,10 +105,10 @@ func loadPolicy(ctx context.Context, cfg *config.Config, found Found) openedPoli
 	return o
 }
 
-// checkPolicy finds bundles that a start would refuse, as far as that can be said without
-// asking a server: its last good bundle stands for what it gives.
-func checkPolicy(ctx context.Context, cfg *config.Config, found Found) {
-	broken, unknown := false, false
+// checkPolicy finds bundles that a start would refuse, those of servers included. Where a server
+// does not answer, its last good bundle stands for what it would give, as at a start.
+func checkPolicy(ctx context.Context, cfg *config.Config, o CheckOptions, found Found) {
+	broken := false
 	set := policySet(cfg, func(key, message string) {
 		broken = true
 		found(key, message)
@@ -102,17 +116,43 @@ func checkPolicy(ctx context.Context, cfg *config.Config, found Found) {
 	if broken {
 		return
 	}
-	var bundles []*policy.Bundle
+	type read struct {
+		bundle *policy.Bundle
+		err    error
+	}
+	all := make([]read, len(set.Sources))
+	limited, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	var asked sync.WaitGroup
 	for i, src := range set.Sources {
-		b, err := set.Offline(ctx, src)
+		asked.Go(func() {
+			ask := set.Read
+			if o.Offline {
+				ask = set.Offline
+			}
+			all[i].bundle, all[i].err = ask(limited, src)
+		})
+	}
+	asked.Wait()
+	unknown := false
+	var bundles []*policy.Bundle
+	for i, r := range all {
+		var faults policy.Errors
 		switch {
-		case err != nil:
-			policyFault(cfg, i, err, found)
-		case b == nil:
-			unknown = true
-		default:
-			bundles = append(bundles, b)
+		case r.err != nil && (r.bundle == nil || errors.As(r.err, &faults)):
+			policyFault(cfg, i, r.err, found)
+		case r.err != nil:
+			o.Noted(bundleKey(i, "url"), r.err.Error()+"; its last good bundle, which a start would take, was checked")
+		case r.bundle == nil:
+			o.Noted(bundleKey(i, "url"), "not checked: the bundle server is not asked, and there is no last good bundle in data_dir")
+		case o.Offline && cfg.Policy.Bundles[i].URL != "":
+			o.Noted(bundleKey(i, "url"), "the bundle server is not asked; its last good bundle was checked")
 		}
+		if r.bundle == nil {
+			unknown = true
+			continue
+		}
+		bundles = append(bundles, r.bundle)
 	}
 	if unknown || len(bundles) == 0 {
 		return

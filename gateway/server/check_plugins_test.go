@@ -43,7 +43,7 @@ keys: [{name: caller, key: ilk-check-0123456789, groups: [all], guards: [{plugin
 	_, r := catalog.Load(path, config.Env{})
 	require.NoError(t, r.Err())
 	found := map[string]string{}
-	Check(context.Background(), r.Config, func(key, message string) { found[key] = message })
+	Check(context.Background(), r.Config, CheckOptions{}, func(key, message string) { found[key] = message })
 	require.Contains(t, found["plugins[0].source"], "no such file")
 	require.Contains(t, found["plugins[1].source"], "odd")
 	require.Contains(t, found["plugins[2].source"], "sha256")

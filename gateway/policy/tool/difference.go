@@ -43,7 +43,7 @@ func counted(d *policy.Difference) (decisions, records int) {
 
 func differenceText(w io.Writer, a, b string, d *policy.Difference) error {
 	var out strings.Builder
-	fmt.Fprintf(&out, "--- %s\n+++ %s\n", a, b)
+	fmt.Fprintf(&out, "--- %s\n+++ %s\n", printed(a), printed(b))
 	for _, k := range d.Kinds {
 		fmt.Fprintf(&out, "\nkinds  %s\n  - %s\n  + %s\n", printed(k.Kind), k.Old, k.New)
 	}
@@ -51,7 +51,7 @@ func differenceText(w io.Writer, a, b string, d *policy.Difference) error {
 		if c.Same {
 			continue
 		}
-		fmt.Fprintf(&out, "\n%s  %s\n  - %s\n  + %s\n    %s\n    in %s\n", c.Point, whenText(c.When), printed(c.Old.Does),
+		fmt.Fprintf(&out, "\n%s  %s\n  - %s\n  + %s\n    %s\n    in %s\n", c.Point, printed(whenText(c.When)), printed(c.Old.Does),
 			printed(c.New.Does), whyText(c.Old, c.New), plural(c.Situations, "situation"))
 	}
 	for _, r := range rewordings(d) {
@@ -205,26 +205,25 @@ func differenceJSON(w io.Writer, a, b string, d *policy.Difference) error {
 
 func differenceMarkdown(w io.Writer, a, b string, d *policy.Difference) error {
 	var out strings.Builder
-	fmt.Fprintf(&out, "# `%s` → `%s`\n\n", a, b)
+	fmt.Fprintf(&out, "# %s → %s\n\n", code(a), code(b))
 	if Nothing(d) {
 		out.WriteString("No decision differs.\n")
 	} else {
 		out.WriteString("| point | when | old | new | reason and rule | situations |\n| --- | --- | --- | --- | --- | --- |\n")
-		cell := func(s string) string { return strings.ReplaceAll(s, "|", "\\|") }
 		for _, k := range d.Kinds {
-			fmt.Fprintf(&out, "| kinds | %s | %s | %s | | |\n", cell(k.Kind), k.Old, k.New)
+			fmt.Fprintf(&out, "| kinds | %s | %s | %s | | |\n", markdown(k.Kind), k.Old, k.New)
 		}
 		for _, c := range d.Changes {
 			new := c.New.Does
 			if c.Same {
 				new = "(the same)"
 			}
-			fmt.Fprintf(&out, "| %s | %s | %s | %s | %s | %d |\n", c.Point, cell(whenText(c.When)), cell(c.Old.Does), cell(new), cell(whyText(c.Old, c.New)), c.Situations)
+			fmt.Fprintf(&out, "| %s | %s | %s | %s | %s | %d |\n", c.Point, markdown(whenText(c.When)), markdown(c.Old.Does), markdown(new), markdown(whyText(c.Old, c.New)), c.Situations)
 		}
 	}
 	out.WriteString("\n")
 	for _, p := range d.Points {
-		out.WriteString("- " + coverageText(p) + "\n")
+		out.WriteString("- " + markdown(coverageText(p)) + "\n")
 	}
 	_, err := io.WriteString(w, out.String())
 	return err

@@ -133,7 +133,7 @@ func Matrix(w io.Writer, form, revision string, cells []policy.MatrixCell) error
 	case "json":
 		return matrixJSON(w, revision, cells)
 	case "markdown":
-		return markdownTable(w, "Failure matrix of `"+revision+"`", matrixHead(), Rows(cells), matrixLegend)
+		return markdownTable(w, "Failure matrix of "+code(revision), matrixHead(), Rows(cells), matrixLegend)
 	case "html":
 		return matrixPage.Execute(w, struct {
 			Revision string
@@ -145,12 +145,15 @@ func Matrix(w io.Writer, form, revision string, cells []policy.MatrixCell) error
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(t, strings.ToUpper(strings.Join(matrixHead(), "\t")))
 		for _, row := range rowsOf(Rows(cells)) {
+			for i, c := range row {
+				row[i] = printed(c)
+			}
 			fmt.Fprintln(t, strings.Join(row, "\t"))
 		}
 		if err := t.Flush(); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(w, "\n%s\n\n%s\n", matrixLegend, revision)
+		_, err := fmt.Fprintf(w, "\n%s\n\n%s\n", matrixLegend, printed(revision))
 		return err
 	}
 }
@@ -204,7 +207,7 @@ func markdownTable(w io.Writer, title string, head []string, rows []MatrixRow, l
 	fmt.Fprintf(&b, "# %s\n\n", title)
 	line := func(cells []string) {
 		for _, c := range cells {
-			b.WriteString("| " + strings.ReplaceAll(c, "|", "\\|") + " ")
+			b.WriteString("| " + markdown(c) + " ")
 		}
 		b.WriteString("|\n")
 	}

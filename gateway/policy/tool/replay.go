@@ -12,7 +12,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/interlock-gateway/interlock/gateway/policy"
 )
@@ -107,10 +106,13 @@ func (p *replaying) request(ctx context.Context, line []byte) error {
 	}
 	p.total.Requests++
 	for _, d := range r.Decisions {
-		p.total.Decisions++
 		point, ok := policy.ParsePoint(d.Point)
+		if !ok { // a guard's: no policy decided it
+			continue
+		}
+		p.total.Decisions++
 		old, err := policy.VerdictOf(point, d.Output)
-		if !ok || err != nil || isNull(d.Input) || isNull(d.Output) {
+		if err != nil || isNull(d.Input) || isNull(d.Output) {
 			p.total.Unread++
 			continue
 		}
@@ -201,7 +203,7 @@ func (r *Replayed) Write(w io.Writer, asJSON bool, revision string) error {
 		}{revision, r})
 	}
 	var out strings.Builder
-	fmt.Fprintf(&out, "%s of %s, decided again by %s\n", plural(r.Decisions, "decision"), plural(r.Requests, "request"), revision)
+	fmt.Fprintf(&out, "%s of %s, decided again by %s\n", plural(r.Decisions, "decision"), plural(r.Requests, "request"), printed(revision))
 	fmt.Fprintf(&out, "%d would differ, %d would only have another reason or rule\n", r.Differ, r.Reworded)
 	fmt.Fprintf(&out, "%s evaluated", plural(r.Distinct, "distinct input"))
 	if r.Unread > 0 {
@@ -219,14 +221,4 @@ func (r *Replayed) Write(w io.Writer, asJSON bool, revision string) error {
 	}
 	_, err := io.WriteString(w, out.String())
 	return err
-}
-
-// printed replaces what a terminal could take for a command.
-func printed(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return unicode.ReplacementChar
-	}, s)
 }
