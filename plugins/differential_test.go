@@ -28,6 +28,7 @@ var recorded = map[string]struct {
 	but     []string
 }{
 	"anthropic": {folders: []string{"anthropic", "vertex-anthropic"}},
+	"azure":     {folders: []string{"azure"}},
 	"bedrock": {
 		folders: []string{"bedrock"},
 		but:     []string{"invoke", "invoke-with-response-stream", "responses", "chat.completions", "models"},
@@ -190,6 +191,8 @@ func (d *difference) answer(t *testing.T, endpoint string, stream bool, head ans
 		if !d.guest.Serves(asked) {
 			return
 		}
+	} else if endpoint == "responses" {
+		asked, text = openai.Responses, `{"model":"m","input":"a"}`
 	}
 	for cut := range 5 {
 		c, err := d.begin(t, asked, stream, text)

@@ -2,6 +2,7 @@ package plugins
 
 import (
 	"github.com/interlock-gateway/interlock/plugins/anthropic"
+	"github.com/interlock-gateway/interlock/plugins/azure"
 	"github.com/interlock-gateway/interlock/plugins/bedrock"
 	"github.com/interlock-gateway/interlock/plugins/gemini"
 )
@@ -9,6 +10,7 @@ import (
 // natives are the adapters that come with the gateway.
 var natives = map[string]Source{
 	"anthropic": {Manifest: anthropic.Manifest, New: anthropic.New},
+	"azure":     {Manifest: azure.Manifest, New: azure.New},
 	"bedrock":   {Manifest: bedrock.Manifest, New: bedrock.New},
 	"gemini":    {Manifest: gemini.Manifest, New: gemini.New},
 }

@@ -24,7 +24,7 @@ type dialect struct {
 }
 
 var dialects = map[string]*dialect{
-	"anthropic": anthropicDialect, "bedrock": bedrockDialect, "gemini": geminiDialect,
+	"anthropic": anthropicDialect, "azure": azureDialect, "bedrock": bedrockDialect, "gemini": geminiDialect,
 }
 
 // dialectWords are the names of the dialects, OpenAI's among them.

@@ -50,6 +50,24 @@ func TestDialectBytes(t *testing.T) {
 			},
 			body: `{"id":"c","type":"message","role":"assistant","model":"m","content":[{"type":"thinking","thinking":"r"},{"type":"text","text":"a\"b"},{"type":"tool_use","id":"t","name":"f","input":{"x":1}}],"stop_reason":"tool_use","stop_sequence":null,"usage":{"input_tokens":4,"cache_creation_input_tokens":0,"cache_read_input_tokens":3,"output_tokens":4}}`,
 		},
+		"azure": {
+			stream: [2]string{"/openai/v1/chat/completions", `{"model":"m","stream":true}`},
+			whole:  [2]string{"/openai/deployments/m/chat/completions?api-version=2024-10-21", `{"model":"m"}`},
+			events: []string{
+				`data: {"choices":[],"created":0,"id":"","model":"","object":"","prompt_filter_results":[{"prompt_index":0,"content_filter_results":{"hate":{"filtered":false,"severity":"safe"}}}]}`,
+				`data: {"id":"c","object":"chat.completion.chunk","created":1700000001,"model":"m","choices":[{"content_filter_results":{},"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}`,
+				`data: {"id":"c","object":"chat.completion.chunk","created":1700000001,"model":"m","choices":[{"content_filter_results":{},"index":0,"delta":{"reasoning_content":"r"},"finish_reason":null}]}`,
+				`data: {"id":"c","object":"chat.completion.chunk","created":1700000001,"model":"m","choices":[{"content_filter_results":{},"index":0,"delta":{"content":"a"},"finish_reason":null}]}`,
+				`data: {"id":"c","object":"chat.completion.chunk","created":1700000001,"model":"m","choices":[{"content_filter_results":{},"index":0,"delta":{"content":"\"b"},"finish_reason":null}]}`,
+				`data: {"id":"c","object":"chat.completion.chunk","created":1700000001,"model":"m","choices":[{"content_filter_results":{},"index":0,"delta":{"tool_calls":[{"index":0,"id":"t","type":"function","function":{"name":"f","arguments":""}}]},"finish_reason":null}]}`,
+				`data: {"id":"c","object":"chat.completion.chunk","created":1700000001,"model":"m","choices":[{"content_filter_results":{},"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"x\""}}]},"finish_reason":null}]}`,
+				`data: {"id":"c","object":"chat.completion.chunk","created":1700000001,"model":"m","choices":[{"content_filter_results":{},"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":":1}"}}]},"finish_reason":null}]}`,
+				`data: {"id":"c","object":"chat.completion.chunk","created":1700000001,"model":"m","choices":[{"content_filter_results":{},"index":0,"delta":{},"finish_reason":"tool_calls"}]}`,
+				`data: {"id":"c","object":"chat.completion.chunk","created":1700000001,"model":"m","choices":[],"usage":{"prompt_tokens":7,"completion_tokens":4,"total_tokens":11,"prompt_tokens_details":{"cached_tokens":3},"completion_tokens_details":{"reasoning_tokens":1}}}`,
+				`data: [DONE]`,
+			},
+			body: `{"id":"c","object":"chat.completion","created":1700000002,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"a\"b","reasoning_content":"r","tool_calls":[{"id":"t","type":"function","function":{"name":"f","arguments":"{\"x\":1}"}}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":7,"completion_tokens":4,"total_tokens":11,"prompt_tokens_details":{"cached_tokens":3},"completion_tokens_details":{"reasoning_tokens":1}},"prompt_filter_results":[{"prompt_index":0,"content_filter_results":{"hate":{"filtered":false,"severity":"safe"}}}]}`,
+		},
 		"gemini": {
 			stream: [2]string{"/v1beta/models/m:streamGenerateContent?alt=sse", `{}`},
 			whole:  [2]string{"/v1beta/models/m:generateContent", `{}`},
@@ -122,6 +140,12 @@ func TestDialectErrors(t *testing.T) {
 			`{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: by far"},"request_id":"req_fault"}`,
 			`{"type":"error","error":{"type":"rate_limit_error","message":"later"},"request_id":"req_fault"}`,
 		},
+		"azure": {
+			"/openai/v1/chat/completions",
+			`{"error":{"code":"NoCapacity","message":"Service Unavailable","type":null}}`,
+			`{"error":{"code":"context_length_exceeded","message":"This model's maximum context length is exceeded: by far","type":"invalid_request_error"}}`,
+			`{"error":{"code":"429","message":"later","type":null}}`,
+		},
 		"gemini": {
 			"/v1beta/models/m:generateContent",
 			`{"error":{"code":503,"message":"Service Unavailable","status":"UNAVAILABLE"}}`,
@@ -160,7 +184,7 @@ on chat
 
 func TestDialectFaults(t *testing.T) {
 	for text, want := range map[string]string{
-		"dialect latin\n":                                 "allowed: anthropic, bedrock, gemini, openai",
+		"dialect latin\n":                                 "allowed: anthropic, azure, bedrock, gemini, openai",
 		"on chat\n  status 500\ndialect gemini\n":         "before the first rule",
 		"dialect gemini\non chat stream\n  delta {}\n":    "OpenAI's alone",
 		"dialect bedrock\non chat stream\n  comment \"\"": "server-sent events",

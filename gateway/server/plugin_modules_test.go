@@ -18,7 +18,9 @@ import (
 
 // shipped are the adapters that come with the gateway, and how their provider is shown a
 // credential.
-var shipped = map[string]string{"anthropic": "header:x-api-key", "bedrock": "bearer", "gemini": "header:x-goog-api-key"}
+var shipped = map[string]string{
+	"anthropic": "header:x-api-key", "azure": "header:api-key", "bedrock": "bearer", "gemini": "header:x-goog-api-key",
+}
 
 var (
 	modulesMu  sync.Mutex
