@@ -33,7 +33,8 @@ var recorded = map[string]struct {
 		folders: []string{"bedrock"},
 		but:     []string{"invoke", "invoke-with-response-stream", "responses", "chat.completions", "models"},
 	},
-	"gemini": {folders: []string{"gemini", "vertex-gemini"}, but: []string{"models"}},
+	"gemini":  {folders: []string{"gemini", "vertex-gemini"}, but: []string{"models"}},
+	"mistral": {folders: []string{"mistral"}},
 }
 
 // both runs every call on the native build and on the module, and fails the test where they
@@ -69,6 +70,7 @@ func TestTheModuleAnswersAsTheNativeBuild(t *testing.T) {
 			for _, folder := range recorded[name].folders {
 				d.recordings(t, filepath.Join(cases, "recordings", folder), recorded[name].but)
 			}
+			d.errors(t)
 			t.Log("calls compared:", d.both.calls)
 			for _, op := range []wasm.Op{wasm.OpRequest, wasm.OpResponse, wasm.OpEvents, wasm.OpClassify} {
 				require.Positive(t, d.both.calls[op], op.String())
@@ -138,6 +140,22 @@ func (d *difference) requests(t *testing.T, dir string) {
 		}
 	}
 	t.Logf("%d requests, %d of them refused", 2*len(files), refused)
+}
+
+// errors classifies what providers and what stands before them say of a failure. There are
+// recordings of the errors of some only.
+func (d *difference) errors(t *testing.T) {
+	c, err := d.begin(t, openai.ChatCompletions, false, `{"model":"m","messages":[{"role":"user","content":"hi"}]}`)
+	require.NoError(t, err)
+	defer c.Release()
+	for _, status := range []int{400, 401, 403, 404, 408, 422, 429, 500, 503, 529} {
+		for _, body := range []string{
+			``, `<html>`, `[{"error":{"message":"m"}}]`, `{"error":{"type":"t","code":"c","message":"m","status":"UNAVAILABLE"}}`, `{"error":"m"}`,
+			`{"message":"The model m has a maximum context length"}`, `{"detail":[{"loc":["body","n",0],"msg":"m"}]}`, `{"object":"error","message":"m","code":1}`,
+		} {
+			d.guest.Classify(c, answerHead{status, map[string]string{"retry-after": "7"}}, []byte(body))
+		}
+	}
 }
 
 type answerHead struct {

@@ -5,6 +5,7 @@ import (
 	"github.com/interlock-gateway/interlock/plugins/azure"
 	"github.com/interlock-gateway/interlock/plugins/bedrock"
 	"github.com/interlock-gateway/interlock/plugins/gemini"
+	"github.com/interlock-gateway/interlock/plugins/mistral"
 )
 
 // natives are the adapters that come with the gateway.
@@ -13,4 +14,5 @@ var natives = map[string]Source{
 	"azure":     {Manifest: azure.Manifest, New: azure.New},
 	"bedrock":   {Manifest: bedrock.Manifest, New: bedrock.New},
 	"gemini":    {Manifest: gemini.Manifest, New: gemini.New},
+	"mistral":   {Manifest: mistral.Manifest, New: mistral.New},
 }

@@ -25,6 +25,7 @@ type dialect struct {
 
 var dialects = map[string]*dialect{
 	"anthropic": anthropicDialect, "azure": azureDialect, "bedrock": bedrockDialect, "gemini": geminiDialect,
+	"mistral": mistralDialect,
 }
 
 // dialectWords are the names of the dialects, OpenAI's among them.

@@ -99,6 +99,20 @@ func TestDialectBytes(t *testing.T) {
 			},
 			body: `{"output":{"message":{"role":"assistant","content":[{"reasoningContent":{"reasoningText":{"text":"r"}}},{"text":"a\"b"},{"toolUse":{"toolUseId":"t","name":"f","input":{"x":1}}}]}},"stopReason":"tool_use","usage":{"inputTokens":4,"cacheReadInputTokens":3,"outputTokens":4,"totalTokens":11},"metrics":{"latencyMs":1}}`,
 		},
+		"mistral": {
+			stream: [2]string{"/v1/chat/completions", `{"model":"m","stream":true}`},
+			whole:  [2]string{"/v1/chat/completions", `{"model":"m"}`},
+			events: []string{
+				`data: {"id":"c","object":"chat.completion.chunk","created":1700000001,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}`,
+				`data: {"id":"c","object":"chat.completion.chunk","created":1700000001,"model":"m","choices":[{"index":0,"delta":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"r"}]}]},"finish_reason":null}]}`,
+				`data: {"id":"c","object":"chat.completion.chunk","created":1700000001,"model":"m","choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null}]}`,
+				`data: {"id":"c","object":"chat.completion.chunk","created":1700000001,"model":"m","choices":[{"index":0,"delta":{"content":"\"b"},"finish_reason":null}]}`,
+				`data: {"id":"c","object":"chat.completion.chunk","created":1700000001,"model":"m","choices":[{"index":0,"delta":{"tool_calls":[{"id":"t","function":{"name":"f","arguments":"{\"x\":1}"},"index":0}]},"finish_reason":null}]}`,
+				`data: {"id":"c","object":"chat.completion.chunk","created":1700000001,"model":"m","choices":[{"index":0,"delta":{"content":""},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":7,"total_tokens":11,"completion_tokens":4,"prompt_tokens_details":{"cached_tokens":3}}}`,
+				`data: [DONE]`,
+			},
+			body: `{"id":"c","object":"chat.completion","created":1700000002,"model":"m","choices":[{"index":0,"finish_reason":"tool_calls","message":{"role":"assistant","tool_calls":[{"id":"t","function":{"name":"f","arguments":"{\"x\":1}"},"index":0}],"content":[{"type":"thinking","thinking":[{"type":"text","text":"r"}]},{"type":"text","text":"a\"b"}]}}],"usage":{"prompt_tokens":7,"total_tokens":11,"completion_tokens":4,"prompt_tokens_details":{"cached_tokens":3}}}`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := script(t, "dialect "+name+everyEvent)
@@ -111,7 +125,10 @@ func TestDialectBytes(t *testing.T) {
 			whole := ask(t, p, c.whole[0], c.whole[1])
 			require.Contains(t, whole, "Content-Type: application/json\r\n")
 			require.Equal(t, c.body, bodyOf(whole))
-			require.Contains(t, ask(t, p, "/v1/chat/completions", chatBody), " 404 ")
+			if name != "mistral" {
+				require.Contains(t, ask(t, p, "/v1/chat/completions", chatBody), " 404 ")
+			}
+			require.Contains(t, ask(t, p, "/v1/responses", chatBody), " 404 ")
 		})
 	}
 }
@@ -158,6 +175,12 @@ func TestDialectErrors(t *testing.T) {
 			`{"message":"Input is too long for requested model: by far"}`,
 			`{"message":"later"}`,
 		},
+		"mistral": {
+			"/v1/chat/completions",
+			`{"object":"error","message":"Service Unavailable","type":"service_tier_capacity_exceeded","param":null,"code":"3505","raw_status_code":503}`,
+			`{"object":"error","message":"Prompt contains 300000 tokens, too large for model with 131072 maximum context length: by far","type":"invalid_request_invalid_args","param":null,"code":"3051","raw_status_code":400}`,
+			`{"object":"error","message":"later","type":"rate_limited","param":null,"code":"1300","raw_status_code":429}`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := script(t, "dialect "+name+`
@@ -184,7 +207,7 @@ on chat
 
 func TestDialectFaults(t *testing.T) {
 	for text, want := range map[string]string{
-		"dialect latin\n":                                 "allowed: anthropic, azure, bedrock, gemini, openai",
+		"dialect latin\n":                                 "allowed: anthropic, azure, bedrock, gemini, mistral, openai",
 		"on chat\n  status 500\ndialect gemini\n":         "before the first rule",
 		"dialect gemini\non chat stream\n  delta {}\n":    "OpenAI's alone",
 		"dialect bedrock\non chat stream\n  comment \"\"": "server-sent events",

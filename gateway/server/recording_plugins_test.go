@@ -17,6 +17,7 @@ var translators = map[string]string{
 	"gemini": "gemini", "vertex-gemini": "gemini",
 	"bedrock": "bedrock",
 	"azure":   "azure",
+	"mistral": "mistral",
 }
 
 // foreign are the recordings of those providers that are in another format, by endpoint: how many
