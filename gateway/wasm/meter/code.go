@@ -39,14 +39,28 @@ type body struct {
 	merge  int    // what a place where paths meet weighs: its locals may have to move
 
 	blocks []block
-	path   int // weight since the last charge on the longest path to here, or dead
+	opened uint32 // blocks so far
+	path   int    // weight since the last charge on the longest path to here, or dead
+	last   [2]simple
+}
+
+// simple is an instruction with one operand that may begin a jump by a table; the latest is
+// last[1]. All others leave the zero value.
+type simple struct {
+	op      byte // opI32Const, opLocalGet, opLocalSet or opLocalTee; 0: another
+	at      int
+	operand int64
 }
 
 // block is a structured instruction that has not ended.
 type block struct {
-	kind  byte // opBlock (a function too), opLoop, opIf, opElse
-	start int  // the path where it begins, for an else
-	meet  int  // the longest path that jumps to its end, or dead
+	kind   byte // opBlock (a function too), opLoop, opIf, opElse
+	start  int  // the path where it begins, for an else
+	meet   int  // the longest path that jumps to its end, or dead
+	serial uint32
+	inside int  // where its code begins, if it has no parameters and results, else 0
+	first  bool // it is the first thing in the block around it, which has none either
+	table  *table // of a loop that begins with one
 }
 
 // dead is the path of code that nothing reaches.
@@ -55,7 +69,7 @@ const dead = -1
 // rewrite appends the rewritten function to the section.
 func (f *body) rewrite(section []byte, t FuncType) []byte {
 	limits := &f.parser.limits
-	f.out, f.blocks, f.calls = f.out[:0], f.blocks[:0], false
+	f.out, f.blocks, f.opened, f.calls = f.out[:0], f.blocks[:0], 0, false
 	f.begun, f.loops, f.inmost = 0, 0, 0
 	at := f.i
 	groups := f.count("groups of locals", limits.Locals)
@@ -79,6 +93,7 @@ func (f *body) rewrite(section []byte, t FuncType) []byte {
 
 	f.copied = f.i
 	f.blocks = append(f.blocks, block{kind: opBlock, meet: dead})
+	f.last = [2]simple{}
 	f.path = f.merge // the locals are cleared
 	f.charge(1)
 	for len(f.blocks) > 0 {
@@ -193,13 +208,15 @@ func (f *body) instruction() {
 	f.settle()
 	at := f.i
 	op := f.byte()
+	before := f.last
+	f.last = [2]simple{before[1]}
 	if weight, ok := plain(op); ok {
 		f.weigh(weight)
 		return
 	}
 	switch op {
 	case opBlock, opLoop, opIf, opElse, opEnd, opBr, opBrIf, opBrTable, opReturn, opUnreachable:
-		f.control(op)
+		f.control(op, at, before)
 	case opCall:
 		f.weigh(weightCall)
 		f.calls = true
@@ -218,9 +235,11 @@ func (f *body) instruction() {
 		}
 		f.valueType()
 	case opLocalGet, opLocalSet, opLocalTee:
-		if i := f.u32(); i >= f.units {
+		i := f.u32()
+		if i >= f.units {
 			f.fail("there is no local %d", i)
 		}
+		f.last[1] = simple{op, at, int64(i)}
 	case opGlobalGet, opGlobalSet:
 		f.weigh(weightMemory)
 		f.parser.globalIndex(f.reader)
@@ -235,7 +254,7 @@ func (f *body) instruction() {
 		f.zero()
 		f.before(at, func() { f.charge(growCost) })
 	case opI32Const:
-		f.signed(5)
+		f.last[1] = simple{op, at, f.s33()}
 	case opI64Const:
 		f.signed(10)
 	case opF32Const:
