@@ -10,53 +10,81 @@ import (
 // Read reads the body of a chat completion. An error is bad_request and names the part of the
 // body that is wrong, or unsupported_parameter for what OpenAI knows and nobody else does.
 func Read(body []byte) (*Request, error) {
-	root, err := json.Parse(body)
-	if err != nil || !root.IsObject() {
+	rd := reader{r: &Request{N: 1}, w: json.Walk(body)}
+	if rd.w.Object() {
+		rd.request(len(body))
+	}
+	if !rd.w.End() && (rd.err == nil || !json.Valid(body)) {
 		return nil, interlock.BadRequest("the body is not a JSON object")
 	}
-	rd := reader{r: &Request{N: 1}}
-	rd.request(root)
 	if rd.err != nil {
 		return nil, rd.err
 	}
 	return rd.r, nil
 }
 
-// reader keeps the first error.
+// reader reads the body in one pass and keeps the first error.
 type reader struct {
 	r   *Request
+	w   json.Walker
 	err *interlock.Error
+
+	// Where it is: list[index] and what[at] inside of it; "" for neither.
+	list  string
+	index int
+	what  string
+	at    int
+
+	parts []Part // room for those of the next messages
 }
 
-func (rd *reader) bad(param, message string) {
+// path is the place's with a tail. It is put together for an error only.
+func (rd *reader) path(tail string) string {
+	if rd.list == "" {
+		return tail
+	}
+	s := rd.list + "[" + strconv.Itoa(rd.index) + "]"
+	if rd.what != "" {
+		s += rd.what + "[" + strconv.Itoa(rd.at) + "]"
+	}
+	return s + tail
+}
+
+func (rd *reader) bad(tail, message string) {
 	if rd.err == nil {
-		rd.err = interlock.BadParam(param, message)
+		rd.err = interlock.BadParam(rd.path(tail), message)
+	}
+}
+
+func (rd *reader) unsupported(tail, message string) {
+	if rd.err == nil {
+		rd.err = interlock.Unsupported(rd.path(tail), message)
 	}
 }
 
 // want returns the value if it is of that kind, nil if it is absent or null.
-func (rd *reader) want(k json.Kind, v json.Value, path ...string) json.Value {
+func (rd *reader) want(k json.Kind, v json.Value, tail string) json.Value {
 	if v.IsNull() {
 		return nil
 	}
 	if v.Kind() != k {
-		rd.bad(join(path), "must be "+kindWords[k])
+		rd.bad(tail, "must be "+kindWords[k])
 		return nil
 	}
 	return v
 }
 
 // must is want for a value that has to be there, and not to be "".
-func (rd *reader) must(k json.Kind, v json.Value, path ...string) json.Value {
+func (rd *reader) must(k json.Kind, v json.Value, tail string) json.Value {
 	if v.IsNull() {
-		rd.bad(join(path), "is missing")
+		rd.bad(tail, "is missing")
 		return nil
 	}
 	if k == json.String && len(v) == 2 {
-		rd.bad(join(path), "must not be empty")
+		rd.bad(tail, "must not be empty")
 		return nil
 	}
-	return rd.want(k, v, path...)
+	return rd.want(k, v, tail)
 }
 
 var kindWords = [...]string{
@@ -64,30 +92,40 @@ var kindWords = [...]string{
 	json.Array: "an array", json.Object: "an object",
 }
 
-func join(path []string) string {
-	s := ""
-	for _, p := range path {
-		s += p
-	}
-	return s
-}
-
-func (rd *reader) request(root json.Value) {
+// request reads the body, of so many bytes, whose object was entered. An error inside a list ends
+// it in the middle.
+func (rd *reader) request(size int) {
 	r := rd.r
-	var messages, tools, choice, format, stop, options, maxTokens, n json.Value
-	for key, v := range root.Members() {
+	var choice, format, stop, options, maxTokens, n json.Value
+	said := false
+	for rd.w.Member() {
+		switch string(rd.w.Key) {
+		case "messages":
+			said = true
+			rd.messages(size)
+			rd.list, rd.what = "", ""
+			if rd.err != nil {
+				return
+			}
+			continue
+		case "tools":
+			rd.tools()
+			rd.list = ""
+			if rd.err != nil {
+				return
+			}
+			continue
+		}
+		key := rd.w.Key
+		v := rd.w.Value()
 		known := true
 		switch string(key) {
 		case "model":
 			r.Model = rd.want(json.String, v, "model")
-		case "messages":
-			messages = v
 		case "stream":
 			r.Stream = rd.want(json.Bool, v, "stream").True()
 		case "stream_options":
 			options = rd.want(json.Object, v, "stream_options")
-		case "tools":
-			tools = rd.want(json.Array, v, "tools")
 		case "tool_choice":
 			choice = v
 		case "parallel_tool_calls":
@@ -168,10 +206,11 @@ func (rd *reader) request(root json.Value) {
 		r.N = int(min(count, 1<<20))
 	}
 	rd.stop(stop)
-	rd.tools(tools)
 	rd.choice(choice)
 	rd.format(format)
-	rd.messages(messages)
+	if !said {
+		rd.bad("messages", "is missing")
+	}
 }
 
 // whole wants a whole number that is at least least.
@@ -208,54 +247,77 @@ func (rd *reader) stop(v json.Value) {
 	}
 }
 
-func (rd *reader) tools(v json.Value) {
-	i := 0
-	for t := range v.Items() {
-		at := "tools[" + strconv.Itoa(i) + "]"
-		i++
-		if rd.want(json.Object, t, at) == nil {
-			rd.bad(at, "must be an object")
+// tools reads the list at hand.
+func (rd *reader) tools() {
+	rd.r.Tools = nil
+	if rd.w.Kind() != json.Array {
+		rd.want(json.Array, rd.w.Value(), "tools")
+		return
+	}
+	rd.list, rd.index = "tools", 0
+	for rd.w.Array(); rd.w.Item(); rd.index++ {
+		if !rd.w.Object() {
+			rd.bad("", "must be an object")
 			return
 		}
-		var kind, f json.Value
-		tool := Tool{}
-		for key, v := range t.Members() {
-			switch string(key) {
-			case "type":
-				kind = v
-			case "function":
-				f = v
-			default:
-				tool.Others = append(tool.Others, Member{string(key), v})
-			}
-		}
-		if !kind.IsNull() && !kind.Is("function") {
-			if rd.err == nil {
-				rd.err = interlock.Unsupported(at+".type", "only tools of type function are supported")
-			}
-			return
-		}
-		f = rd.must(json.Object, f, at, ".function")
-		for key, v := range f.Members() {
-			switch string(key) {
-			case "name":
-				tool.Name = v
-			case "description":
-				tool.Description = rd.want(json.String, v, at, ".function.description")
-			case "parameters":
-				tool.Parameters = rd.want(json.Object, v, at, ".function.parameters")
-			case "strict":
-				tool.Strict = rd.want(json.Bool, v, at, ".function.strict").True()
-			default:
-				tool.Others = append(tool.Others, Member{string(key), v})
-			}
-		}
-		tool.Name = rd.must(json.String, tool.Name, at, ".function.name")
-		if rd.err != nil {
+		var tool Tool
+		if rd.tool(&tool); rd.err != nil {
 			return
 		}
 		rd.r.Tools = append(rd.r.Tools, tool)
 	}
+}
+
+// tool reads the members of a tool that was entered.
+func (rd *reader) tool(tool *Tool) {
+	var kind, function json.Value
+	var inner []Member
+	entered := false
+	for rd.w.Member() {
+		switch key := rd.w.Key; string(key) {
+		case "type":
+			kind = rd.w.Value()
+		case "function":
+			if entered = rd.w.Object(); entered {
+				*tool = Tool{Others: tool.Others}
+				inner = rd.function(tool)
+			} else {
+				function = rd.w.Value()
+			}
+		default:
+			tool.Others = append(tool.Others, Member{string(key), rd.w.Value()})
+		}
+	}
+	if !kind.IsNull() && !kind.Is("function") {
+		rd.unsupported(".type", "only tools of type function are supported")
+		return
+	}
+	if !entered {
+		rd.must(json.Object, function, ".function")
+	}
+	tool.Others = append(tool.Others, inner...)
+	tool.Name = rd.must(json.String, tool.Name, ".function.name")
+}
+
+// function reads the members of a function that was entered, and returns those that OpenAI does
+// not have.
+func (rd *reader) function(tool *Tool) (others []Member) {
+	for rd.w.Member() {
+		key := rd.w.Key
+		switch v := rd.w.Value(); string(key) {
+		case "name":
+			tool.Name = v
+		case "description":
+			tool.Description = rd.want(json.String, v, ".function.description")
+		case "parameters":
+			tool.Parameters = rd.want(json.Object, v, ".function.parameters")
+		case "strict":
+			tool.Strict = rd.want(json.Bool, v, ".function.strict").True()
+		default:
+			others = append(others, Member{string(key), v})
+		}
+	}
+	return others
 }
 
 func (rd *reader) choice(v json.Value) {
@@ -263,21 +325,19 @@ func (rd *reader) choice(v json.Value) {
 	switch v.Kind() {
 	case json.Absent, json.Null:
 	case json.String:
-		switch {
-		case v.Is("auto"):
+		switch word := v.Text(); string(word) {
+		case "auto":
 			c.Mode = ToolsAuto
-		case v.Is("none"):
+		case "none":
 			c.Mode = ToolsNone
-		case v.Is("required"):
+		case "required":
 			c.Mode = ToolsRequired
 		default:
 			rd.bad("tool_choice", `must be "auto", "none", "required" or an object`)
 		}
 	case json.Object:
 		if kind := v.Get("type"); !kind.IsNull() && !kind.Is("function") {
-			if rd.err == nil {
-				rd.err = interlock.Unsupported("tool_choice.type", "only a choice of type function is supported")
-			}
+			rd.unsupported("tool_choice.type", "only a choice of type function is supported")
 			return
 		}
 		c.Mode = ToolsNamed

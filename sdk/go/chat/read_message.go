@@ -2,69 +2,68 @@ package chat
 
 import (
 	"bytes"
-	"strconv"
 
-	interlock "github.com/interlock-gateway/interlock/sdk/go"
 	"github.com/interlock-gateway/interlock/sdk/go/json"
 )
 
-func (rd *reader) messages(v json.Value) {
-	list := rd.must(json.Array, v, "messages")
-	n := 0
-	for range list.Items() {
-		n++
-	}
-	if n == 0 {
-		rd.bad("messages", "must not be empty")
+// messages reads the list at hand, of a body of so many bytes.
+func (rd *reader) messages(size int) {
+	if rd.w.Kind() != json.Array {
+		rd.must(json.Array, rd.w.Value(), "messages")
 		return
 	}
-	rd.r.Messages = make([]Message, n)
-	i := 0
-	for m := range list.Items() {
-		if rd.err != nil {
+	rd.r.Messages = make([]Message, 0, min(size/100+2, 256))
+	rd.list, rd.index = "messages", 0
+	for rd.w.Array(); rd.w.Item(); rd.index++ {
+		if !rd.w.Object() {
+			rd.bad("", "must be an object")
 			return
 		}
-		rd.message(&rd.r.Messages[i], m, "messages["+strconv.Itoa(i)+"]")
-		i++
+		rd.r.Messages = append(rd.r.Messages, Message{})
+		rd.what = ""
+		if rd.message(&rd.r.Messages[rd.index]); rd.err != nil {
+			return
+		}
+	}
+	if rd.list = ""; len(rd.r.Messages) == 0 {
+		rd.bad("messages", "must not be empty")
 	}
 }
 
-func (rd *reader) message(m *Message, v json.Value, at string) {
-	if !v.IsObject() {
-		rd.bad(at, "must be an object")
-		return
-	}
+// message reads the members of a message that was entered.
+func (rd *reader) message(m *Message) {
 	var role, content, calls, data json.Value
-	for key, v := range v.Members() {
-		switch string(key) {
+	for rd.w.Member() {
+		key := rd.w.Key
+		switch v := rd.w.Value(); string(key) {
 		case "role":
 			role = v
 		case "content":
 			content = v
 		case "name":
-			m.Name = rd.want(json.String, v, at, ".name")
+			m.Name = rd.want(json.String, v, ".name")
 		case "tool_call_id":
 			m.ToolCallID = v
 		case "tool_calls":
-			calls = rd.want(json.Array, v, at, ".tool_calls")
+			calls = rd.want(json.Array, v, ".tool_calls")
 		case "refusal":
-			m.Refusal = rd.want(json.String, v, at, ".refusal")
+			m.Refusal = rd.want(json.String, v, ".refusal")
 		case "reasoning_content":
-			m.Reasoning = rd.want(json.String, v, at, ".reasoning_content")
+			m.Reasoning = rd.want(json.String, v, ".reasoning_content")
 		case "provider_data":
-			data = rd.want(json.Array, v, at, ".provider_data")
+			data = rd.want(json.Array, v, ".provider_data")
 		case "function_call":
-			if !v.IsNull() && rd.err == nil {
-				rd.err = interlock.Unsupported(at+".function_call", "function_call is not supported: use tool_calls")
+			if !v.IsNull() {
+				rd.unsupported(".function_call", "function_call is not supported: use tool_calls")
 			}
 		}
 	}
-	if m.Role = rd.role(role, at); m.Role == 0 {
+	if m.Role = rd.role(role); m.Role == 0 {
 		return
 	}
-	rd.content(m, content, at)
+	rd.content(m, content)
 	if m.Role == ToolRole {
-		m.ToolCallID = rd.must(json.String, m.ToolCallID, at, ".tool_call_id")
+		m.ToolCallID = rd.must(json.String, m.ToolCallID, ".tool_call_id")
 	} else {
 		m.ToolCallID = nil
 	}
@@ -72,66 +71,81 @@ func (rd *reader) message(m *Message, v json.Value, at string) {
 		m.Refusal, m.Reasoning = nil, nil
 		return
 	}
-	rd.calls(m, calls, at)
+	rd.calls(m, calls)
 	for item := range data.Items() {
-		if rd.want(json.Object, item, at, ".provider_data") == nil {
-			rd.bad(at+".provider_data", "must be an array of objects")
+		if rd.want(json.Object, item, ".provider_data") == nil {
+			rd.bad(".provider_data", "must be an array of objects")
 			return
 		}
 		m.ProviderData = append(m.ProviderData, item)
 	}
 }
 
-func (rd *reader) role(v json.Value, at string) Role {
-	v = rd.must(json.String, v, at, ".role")
-	switch {
-	case v == nil:
-	case v.Is("system"):
+func (rd *reader) role(v json.Value) Role {
+	v = rd.must(json.String, v, ".role")
+	switch word := v.Text(); string(word) {
+	case "system":
 		return System
-	case v.Is("developer"):
+	case "developer":
 		return Developer
-	case v.Is("user"):
+	case "user":
 		return User
-	case v.Is("assistant"):
+	case "assistant":
 		return Assistant
-	case v.Is("tool"):
+	case "tool":
 		return ToolRole
-	case v.Is("function"):
-		if rd.err == nil {
-			rd.err = interlock.Unsupported(at+".role", "the role function is not supported: use tool")
-		}
+	case "function":
+		rd.unsupported(".role", "the role function is not supported: use tool")
 	default:
-		rd.bad(at+".role", `must be "system", "developer", "user", "assistant" or "tool"`)
+		rd.bad(".role", `must be "system", "developer", "user", "assistant" or "tool"`)
 	}
 	return 0
 }
 
-func (rd *reader) content(m *Message, v json.Value, at string) {
+// onePart takes room for a part.
+func (rd *reader) onePart() []Part {
+	n := len(rd.parts)
+	if n == cap(rd.parts) {
+		n = 0
+		rd.parts = make([]Part, 0, max(2, min(2*cap(rd.parts), 32)))
+	}
+	rd.parts = rd.parts[:n+1]
+	return rd.parts[n : n+1 : n+1]
+}
+
+func (rd *reader) content(m *Message, v json.Value) {
 	switch v.Kind() {
 	case json.Absent, json.Null:
 		if m.Role != Assistant {
-			rd.bad(at+".content", "is missing")
+			rd.bad(".content", "is missing")
 		}
 	case json.String:
-		m.Parts = []Part{{Kind: Text, Text: v}}
+		m.Parts = rd.onePart()
+		m.Parts[0].Kind, m.Parts[0].Text = Text, v
 	case json.Array:
-		i := 0
+		rd.at = 0
 		for p := range v.Items() {
-			m.Parts = append(m.Parts, Part{})
-			rd.part(&m.Parts[i], p, at+".content["+strconv.Itoa(i)+"]", m.Role)
+			if rd.at == 0 {
+				m.Parts = rd.onePart()
+			} else {
+				m.Parts = append(m.Parts, Part{})
+			}
+			rd.what = ".content"
+			rd.part(&m.Parts[rd.at], p, m.Role)
 			if rd.err != nil {
 				return
 			}
-			i++
+			rd.at++
 		}
+		rd.what = ""
 	default:
-		rd.bad(at+".content", "must be a string or an array")
+		rd.bad(".content", "must be a string or an array")
 	}
 }
 
-func (rd *reader) part(p *Part, v json.Value, at string, role Role) {
+func (rd *reader) part(p *Part, v json.Value, role Role) {
 	if !v.IsObject() {
-		rd.bad(at, "must be an object")
+		rd.bad("", "must be an object")
 		return
 	}
 	var kind, text, refusal, image, file, audio json.Value
@@ -153,63 +167,63 @@ func (rd *reader) part(p *Part, v json.Value, at string, role Role) {
 			p.Others = append(p.Others, Member{string(key), v})
 		}
 	}
-	kind = rd.must(json.String, kind, at, ".type")
+	kind = rd.must(json.String, kind, ".type")
 	user := role == User || role == ToolRole
 	switch {
 	case kind == nil:
 	case kind.Is("text"):
-		p.Kind, p.Text = Text, rd.text(text, at, ".text")
+		p.Kind, p.Text = Text, rd.text(text, ".text")
 	case kind.Is("refusal") && role == Assistant:
-		p.Kind, p.Text = Text, rd.text(refusal, at, ".refusal")
+		p.Kind, p.Text = Text, rd.text(refusal, ".refusal")
 	case kind.Is("image_url") && user:
-		rd.image(p, image, at)
+		rd.image(p, image)
 	case kind.Is("file") && user:
-		rd.file(p, file, at)
+		rd.file(p, file)
 	case kind.Is("input_audio") && user:
-		rd.audio(p, audio, at)
+		rd.audio(p, audio)
 	default:
-		rd.bad(at+".type", "is not a type of content that this role may have")
+		rd.bad(".type", "is not a type of content that this role may have")
 	}
 }
 
 // text wants a string that may be empty.
-func (rd *reader) text(v json.Value, path ...string) json.Value {
+func (rd *reader) text(v json.Value, tail string) json.Value {
 	if v.IsNull() {
-		rd.bad(join(path), "is missing")
+		rd.bad(tail, "is missing")
 	}
-	return rd.want(json.String, v, path...)
+	return rd.want(json.String, v, tail)
 }
 
-func (rd *reader) image(p *Part, v json.Value, at string) {
+func (rd *reader) image(p *Part, v json.Value) {
 	p.Kind = Image
 	url := v
 	if v.Kind() != json.String { // some clients write the URL itself
-		v = rd.must(json.Object, v, at, ".image_url")
+		v = rd.must(json.Object, v, ".image_url")
 		url = v.Get("url")
-		p.Detail = rd.want(json.String, v.Get("detail"), at, ".image_url.detail")
+		p.Detail = rd.want(json.String, v.Get("detail"), ".image_url.detail")
 	}
-	if url = rd.must(json.String, url, at, ".image_url.url"); url == nil {
+	if url = rd.must(json.String, url, ".image_url.url"); url == nil {
 		return
 	}
 	var isData bool
-	if p.MediaType, p.Data, isData = rd.dataURL(url, at, ".image_url.url"); !isData {
+	if p.MediaType, p.Data, isData = rd.dataURL(url, ".image_url.url"); !isData {
 		p.URL = url
 	}
 }
 
-func (rd *reader) file(p *Part, v json.Value, at string) {
+func (rd *reader) file(p *Part, v json.Value) {
 	p.Kind = File
-	v = rd.must(json.Object, v, at, ".file")
-	p.FileID = rd.want(json.String, v.Get("file_id"), at, ".file.file_id")
-	p.FileName = rd.want(json.String, v.Get("filename"), at, ".file.filename")
-	data := rd.want(json.String, v.Get("file_data"), at, ".file.file_data")
+	v = rd.must(json.Object, v, ".file")
+	p.FileID = rd.want(json.String, v.Get("file_id"), ".file.file_id")
+	p.FileName = rd.want(json.String, v.Get("filename"), ".file.filename")
+	data := rd.want(json.String, v.Get("file_data"), ".file.file_data")
 	switch {
 	case rd.err != nil:
 	case data == nil && p.FileID == nil:
-		rd.bad(at+".file", "needs file_data or file_id")
+		rd.bad(".file", "needs file_data or file_id")
 	case data != nil:
 		var isData bool
-		if p.MediaType, p.Data, isData = rd.dataURL(data, at, ".file.file_data"); !isData {
+		if p.MediaType, p.Data, isData = rd.dataURL(data, ".file.file_data"); !isData {
 			p.Data = data
 		}
 		if p.MediaType == "" {
@@ -218,11 +232,11 @@ func (rd *reader) file(p *Part, v json.Value, at string) {
 	}
 }
 
-func (rd *reader) audio(p *Part, v json.Value, at string) {
+func (rd *reader) audio(p *Part, v json.Value) {
 	p.Kind = Audio
-	v = rd.must(json.Object, v, at, ".input_audio")
-	p.Data = rd.must(json.String, v.Get("data"), at, ".input_audio.data")
-	p.Format = rd.must(json.String, v.Get("format"), at, ".input_audio.format")
+	v = rd.must(json.Object, v, ".input_audio")
+	p.Data = rd.must(json.String, v.Get("data"), ".input_audio.data")
+	p.Format = rd.must(json.String, v.Get("format"), ".input_audio.format")
 	switch format := p.Format.Text(); string(format) {
 	case "":
 	case "mp3":
@@ -232,26 +246,23 @@ func (rd *reader) audio(p *Part, v json.Value, at string) {
 	}
 }
 
-func (rd *reader) calls(m *Message, v json.Value, at string) {
-	i := 0
+func (rd *reader) calls(m *Message, v json.Value) {
+	rd.at = 0
 	for c := range v.Items() {
-		here := at + ".tool_calls[" + strconv.Itoa(i) + "]"
-		i++
+		rd.what = ".tool_calls"
 		if !c.IsObject() {
-			rd.bad(here, "must be an object")
+			rd.bad("", "must be an object")
 			return
 		}
 		if kind := c.Get("type"); !kind.IsNull() && !kind.Is("function") {
-			if rd.err == nil {
-				rd.err = interlock.Unsupported(here+".type", "only calls of type function are supported")
-			}
+			rd.unsupported(".type", "only calls of type function are supported")
 			return
 		}
-		f := rd.must(json.Object, c.Get("function"), here, ".function")
+		f := rd.must(json.Object, c.Get("function"), ".function")
 		call := ToolCall{
-			ID:        rd.must(json.String, c.Get("id"), here, ".id"),
-			Name:      rd.must(json.String, f.Get("name"), here, ".function.name"),
-			Arguments: rd.want(json.String, f.Get("arguments"), here, ".function.arguments"),
+			ID:        rd.must(json.String, c.Get("id"), ".id"),
+			Name:      rd.must(json.String, f.Get("name"), ".function.name"),
+			Arguments: rd.want(json.String, f.Get("arguments"), ".function.arguments"),
 		}
 		if call.Arguments == nil {
 			call.Arguments = json.Value(`""`)
@@ -260,19 +271,21 @@ func (rd *reader) calls(m *Message, v json.Value, at string) {
 			return
 		}
 		m.ToolCalls = append(m.ToolCalls, call)
+		rd.at++
 	}
+	rd.what = ""
 }
 
 // dataURL takes a data: URL apart. data is a string of its own. isData is false when the URL is
 // another; a data: URL that does not say base64 is an error.
-func (rd *reader) dataURL(url json.Value, path ...string) (mediaType string, data json.Value, isData bool) {
+func (rd *reader) dataURL(url json.Value, tail string) (mediaType string, data json.Value, isData bool) {
 	raw := url.Contents()
 	if len(raw) < 5 || string(lower(raw[:5])) != "data:" {
 		return "", nil, false
 	}
 	comma := bytes.IndexByte(raw, ',')
 	if comma < 0 {
-		rd.bad(join(path), "is not a data: URL: there is no comma")
+		rd.bad(tail, "is not a data: URL: there is no comma")
 		return "", nil, true
 	}
 	head := make([]byte, 0, comma+2)
@@ -280,7 +293,7 @@ func (rd *reader) dataURL(url json.Value, path ...string) (mediaType string, dat
 	params := lower(json.Value(head).Text()[5:])
 	params, isBase64 := bytes.CutSuffix(params, []byte(";base64"))
 	if !isBase64 {
-		rd.bad(join(path), "is not a data: URL with base64")
+		rd.bad(tail, "is not a data: URL with base64")
 		return "", nil, true
 	}
 	if k := bytes.IndexByte(params, ';'); k >= 0 {
@@ -288,7 +301,7 @@ func (rd *reader) dataURL(url json.Value, path ...string) (mediaType string, dat
 	}
 	raw = raw[comma+1:]
 	if len(raw) == 0 {
-		rd.bad(join(path), "is a data: URL without data")
+		rd.bad(tail, "is a data: URL without data")
 		return "", nil, true
 	}
 	data = make([]byte, 0, len(raw)+2)

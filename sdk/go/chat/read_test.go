@@ -326,3 +326,14 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// What is wrong with the JSON goes before what is wrong with a part of it, wherever each is.
+func TestReadWantsAWholeDocument(t *testing.T) {
+	for _, body := range []string{
+		"", " ", "[]", `"messages"`, `{"messages":[{"role":"nobody"}]`, `{"messages":[{"role":"nobody"}],}`, `{"n":0,"messages":[]`,
+		`{"messages":[{"role":"user","content":"a"}]} x`, `{"tools":[1],"messages":[{"role":"user","content":"a"`, `{"messages":{"a":1}`,
+	} {
+		_, err := chat.Read([]byte(body))
+		require.Equal(t, interlock.BadRequest("the body is not a JSON object"), err, body)
+	}
+}

@@ -1,7 +1,6 @@
 package json
 
 import (
-	"bytes"
 	"strconv"
 	"unicode/utf8"
 	"unsafe"
@@ -23,8 +22,17 @@ func AppendEscaped[T []byte | string](dst []byte, text T) []byte {
 }
 
 func appendEscaped(dst []byte, text string) []byte {
+	raw := unsafe.Slice(unsafe.StringData(text), len(text)) // #nosec G103 -- not written to
 	from := 0
 	for i := 0; i < len(text); {
+		if i+8 <= len(text) {
+			mark := special(word(raw, i))
+			if mark == 0 {
+				i += 8
+				continue
+			}
+			i += lowest(mark)
+		}
 		c := text[i]
 		if c >= 0x20 && c != '"' && c != '\\' && c < utf8.RuneSelf {
 			i++
@@ -70,8 +78,8 @@ func AppendQuoteRaw(dst []byte, v Value) []byte { return AppendQuote(dst, []byte
 func AppendContents(dst []byte, v Value) []byte {
 	raw := v.Contents()
 	for {
-		k := bytes.Index(raw, []byte(`\`))
-		if k < 0 {
+		k := escapeAt(raw)
+		if k == len(raw) {
 			return append(dst, raw...)
 		}
 		r, n := decodeEscape(raw[k:])
@@ -93,7 +101,7 @@ func Compact(dst []byte, v Value) []byte {
 	for i := 0; i < len(v); {
 		switch v[i] {
 		case '"':
-			end := skipString(v, i)
+			end, _ := skipString(v, i)
 			dst = append(dst, v[i:end]...)
 			i = end
 		case ' ', '\n', '\r', '\t':

@@ -49,6 +49,15 @@ func agrees(t require.TestingT, b []byte) {
 	got, err := json.Parse(b)
 	want := stdjson.Valid(b) && utf8.Valid(b) && depth(b) <= json.MaxDepth
 	require.Equal(t, want, err == nil, "%q", b)
+	for _, deep := range []int{0, 1, 2, 1000} {
+		w := json.Walk(b)
+		require.False(t, w.End(), "%q, of which nothing was read", b)
+		told := walked(nil, &w, deep)
+		require.Equal(t, want, w.End(), "%q, entered %d deep", b, deep)
+		if want {
+			require.Equal(t, string(iterated(nil, got, deep)), string(told))
+		}
+	}
 	if err != nil {
 		require.ErrorIs(t, err, json.ErrInvalid)
 		require.Nil(t, got)
@@ -60,6 +69,47 @@ func agrees(t require.TestingT, b []byte) {
 	require.NoError(t, stdjson.Compact(&compact, b))
 	require.Equal(t, compact.String(), string(json.Compact(nil, got)))
 	require.True(t, json.Valid(json.AppendQuoteRaw(nil, got)))
+}
+
+// walked retells a document with keys as they are decoded; objects and arrays are entered so deep,
+// and taken whole below.
+func walked(dst []byte, w *json.Walker, deep int) []byte {
+	switch {
+	case deep > 0 && w.Object():
+		dst = append(dst, '{')
+		for w.Member() {
+			dst = append(json.AppendQuote(dst, w.Key), ':')
+			dst = append(walked(dst, w, deep-1), ',')
+		}
+		return append(dst, '}')
+	case deep > 0 && w.Array():
+		dst = append(dst, '[')
+		for w.Item() {
+			dst = append(walked(dst, w, deep-1), ',')
+		}
+		return append(dst, ']')
+	}
+	return append(dst, w.Value()...)
+}
+
+// iterated is walked by the iterators of a value.
+func iterated(dst []byte, v json.Value, deep int) []byte {
+	switch {
+	case deep > 0 && v.IsObject():
+		dst = append(dst, '{')
+		for key, m := range v.Members() {
+			dst = append(json.AppendQuote(dst, key), ':')
+			dst = append(iterated(dst, m, deep-1), ',')
+		}
+		return append(dst, '}')
+	case deep > 0 && v.IsArray():
+		dst = append(dst, '[')
+		for item := range v.Items() {
+			dst = append(iterated(dst, item, deep-1), ',')
+		}
+		return append(dst, ']')
+	}
+	return append(dst, v...)
 }
 
 // same walks over a valid value and compares it with what encoding/json makes of it.
@@ -284,6 +334,19 @@ func TestNothingIsAllocated(t *testing.T) {
 		dst = v.At("delta", "esc").AppendDecoded(dst[:0])
 		dst = json.AppendContents(dst[:0], text)
 		dst = json.Compact(dst[:0], v)
+		w := json.Walk(doc)
+		for w.Object(); w.Member(); {
+			if !w.Array() {
+				w.Value()
+				continue
+			}
+			for w.Item() {
+				w.Value()
+			}
+		}
+		if !w.End() {
+			panic("walk")
+		}
 	})
 	require.Zero(t, n)
 }

@@ -1,82 +1,108 @@
 package json
 
-import "unicode/utf8"
+import (
+	"math/bits"
+	"unicode/utf8"
+)
 
 // MaxDepth is how many objects and arrays may surround a value.
 const MaxDepth = 128
 
 func blanks(b []byte, i int) int {
-	for i < len(b) && (b[i] == ' ' || b[i] == '\n' || b[i] == '\r' || b[i] == '\t') {
+	for i < len(b) && b[i] <= ' ' && (b[i] == ' ' || b[i] == '\n' || b[i] == '\r' || b[i] == '\t') {
 		i++
 	}
 	return i
 }
 
-// check walks over the value at i and returns the offset behind it, -1 when it is not valid.
-// depth is how many objects and arrays surround it.
-func check(b []byte, i, depth int) int {
-	if i >= len(b) {
-		return -1
-	}
-	switch c := b[i]; c {
-	case '"':
-		return checkString(b, i)
-	case '{', '[':
-		if depth >= MaxDepth {
-			return -1
-		}
-		return checkInside(b, i, depth+1)
-	case 't':
-		return literal(b, i, "true")
-	case 'f':
-		return literal(b, i, "false")
-	case 'n':
-		return literal(b, i, "null")
-	default:
-		if c == '-' || c-'0' <= 9 {
-			return checkNumber(b, i)
-		}
-	}
-	return -1
-}
-
-func checkInside(b []byte, i, depth int) int {
-	object := b[i] == '{'
-	end := b[i] + 2 // '{' and '}' are two apart, as are '[' and ']'
-	i = blanks(b, i+1)
-	if i < len(b) && b[i] == end {
-		return i + 1
-	}
+// check walks over the value at i and returns the offset behind it, -1 when it is not valid. around
+// is how many objects and arrays surround it. It is one loop and not a recursion: in a module a
+// call costs as much as a dozen bytes.
+func check(b []byte, i, around int) int {
+	var ends [MaxDepth]byte // what ends each of the objects and arrays that are open
+	depth := around
 	for {
-		if object {
-			if i >= len(b) || b[i] != '"' {
-				return -1
-			}
-			if i = checkString(b, i); i < 0 {
-				return -1
-			}
-			i = blanks(b, i)
-			if i >= len(b) || b[i] != ':' {
-				return -1
-			}
-			i = blanks(b, i+1)
-		}
-		if i = check(b, i, depth); i < 0 {
-			return -1
-		}
-		i = blanks(b, i)
 		if i >= len(b) {
 			return -1
 		}
-		switch b[i] {
-		case end:
-			return i + 1
-		case ',':
+		switch c := b[i]; {
+		case c == '"':
+			i = checkString(b, i)
+		case c|0x20 == '{': // or '['
+			if depth >= MaxDepth {
+				return -1
+			}
+			end := c + 2 // '{' and '}' are two apart, as are '[' and ']'
 			i = blanks(b, i+1)
+			if i < len(b) && b[i] == end {
+				i++
+				break
+			}
+			ends[depth] = end
+			depth++
+			if end == '}' {
+				i = checkKey(b, i)
+			}
+			if i < 0 {
+				return -1
+			}
+			continue
+		case c == '-' || c-'0' <= 9:
+			i = checkNumber(b, i)
+		case c == 't':
+			i = literal(b, i, "true")
+		case c == 'f':
+			i = literal(b, i, "false")
+		case c == 'n':
+			i = literal(b, i, "null")
 		default:
 			return -1
 		}
+		if i < 0 {
+			return -1
+		}
+		for { // behind a value
+			if depth == around {
+				return i
+			}
+			i = blanks(b, i)
+			if i >= len(b) {
+				return -1
+			}
+			c, end := b[i], ends[depth-1]
+			i++
+			if c == end {
+				depth--
+				continue
+			}
+			if c != ',' {
+				return -1
+			}
+			i = blanks(b, i)
+			if end == '}' {
+				if i = checkKey(b, i); i < 0 {
+					return -1
+				}
+			}
+			break
+		}
 	}
+}
+
+// checkKey walks over a member's key, which is to begin at i, and the colon, and returns where the
+// value begins.
+func checkKey(b []byte, i int) int {
+	if i >= len(b) || b[i] != '"' {
+		return -1
+	}
+	if i = checkString(b, i); i < 0 {
+		return -1
+	}
+	i = blanks(b, i)
+	if i >= len(b) || b[i] != ':' {
+		return -1
+	}
+	return blanks(b, i+1)
 }
 
 func literal(b []byte, i int, word string) int {
@@ -132,20 +158,41 @@ const (
 	highs = 0x8080808080808080
 )
 
-// plain finds the first byte at or after i that is not printable ASCII or is a quote or a
-// backslash. Eight bytes at a time; a false find can only stand above a true one.
-func plain(b []byte, i int) int {
+// word is the eight bytes at i, of which there must be as many.
+func word(b []byte, i int) uint64 {
+	p := b[i : i+8 : i+8]
+	return uint64(p[0]) | uint64(p[1])<<8 | uint64(p[2])<<16 | uint64(p[3])<<24 |
+		uint64(p[4])<<32 | uint64(p[5])<<40 | uint64(p[6])<<48 | uint64(p[7])<<56
+}
+
+// ending has the highest bit of each byte set that is a quote or a backslash. Bits above the
+// lowest that is set may be wrong.
+func ending(w uint64) uint64 {
+	q := w ^ ones*'"'
+	s := w ^ ones*'\\'
+	return ((q-ones)&^q | (s-ones)&^s) & highs
+}
+
+// special is ending for bytes that are not printable ASCII too.
+func special(w uint64) uint64 { return ending(w) | (w-ones*0x20|w)&highs }
+
+// lowest is the offset of the byte with the lowest bit.
+func lowest(mark uint64) int { return bits.TrailingZeros64(mark) >> 3 }
+
+// hasEscape says whether there is a backslash in b.
+func hasEscape(b []byte) bool { return escapeAt(b) < len(b) }
+
+// escapeAt is the offset of the first backslash in b, len(b) where there is none. For the short
+// strings of a document it is cheaper than package bytes, which is two calls.
+func escapeAt(b []byte) int {
+	i := 0
 	for ; i+8 <= len(b); i += 8 {
-		p := b[i : i+8 : i+8]
-		w := uint64(p[0]) | uint64(p[1])<<8 | uint64(p[2])<<16 | uint64(p[3])<<24 |
-			uint64(p[4])<<32 | uint64(p[5])<<40 | uint64(p[6])<<48 | uint64(p[7])<<56
-		q := w ^ ones*'"'
-		s := w ^ ones*'\\'
-		if ((q-ones)&^q|(s-ones)&^s|(w-ones*0x20)|w)&highs != 0 {
-			break
+		s := word(b, i) ^ ones*'\\'
+		if mark := (s - ones) &^ s & highs; mark != 0 {
+			return i + lowest(mark)
 		}
 	}
-	for i < len(b) && b[i] != '"' && b[i] != '\\' && b[i] >= 0x20 && b[i] < utf8.RuneSelf {
+	for i < len(b) && b[i] != '\\' {
 		i++
 	}
 	return i
@@ -153,8 +200,15 @@ func plain(b []byte, i int) int {
 
 // checkString walks over the string whose opening quote is at i.
 func checkString(b []byte, i int) int {
-	for i++; ; {
-		i = plain(b, i)
+	i++
+	for {
+		for i+8 <= len(b) {
+			if mark := special(word(b, i)); mark != 0 {
+				i += lowest(mark)
+				break
+			}
+			i += 8
+		}
 		if i >= len(b) {
 			return -1
 		}
@@ -169,12 +223,16 @@ func checkString(b []byte, i int) int {
 			i += n
 		case c < 0x20:
 			return -1
+		case c < utf8.RuneSelf: // of the last few bytes
+			i++
 		default:
-			r, n := utf8.DecodeRune(b[i:])
-			if r == utf8.RuneError && n == 1 {
-				return -1
+			for i < len(b) && b[i] >= utf8.RuneSelf {
+				r, n := utf8.DecodeRune(b[i:])
+				if r == utf8.RuneError && n == 1 {
+					return -1
+				}
+				i += n
 			}
-			i += n
 		}
 	}
 }
@@ -223,47 +281,81 @@ func skip(b []byte, i int) int {
 	if i >= len(b) {
 		return len(b)
 	}
-	switch b[i] {
-	case '"':
-		return skipString(b, i)
-	case '{', '[':
-		for depth := 0; i < len(b); {
-			switch b[i] {
-			case '"':
-				i = skipString(b, i)
-				continue
-			case '{', '[':
-				depth++
-			case '}', ']':
-				depth--
-			}
-			if i++; depth == 0 {
-				return i
-			}
-		}
-		return len(b)
+	c := b[i]
+	if c == '"' {
+		end, _ := skipString(b, i)
+		return end
+	}
+	if c|0x20 == '{' {
+		return skipInside(b, i)
 	}
 	for i++; i < len(b); i++ {
-		switch b[i] {
-		case ',', '}', ']', ' ', '\n', '\r', '\t':
+		if c := b[i]; c == ',' || c|0x20 == '}' || c <= ' ' {
 			return i
 		}
 	}
 	return i
 }
 
-func skipString(b []byte, i int) int {
-	for i++; ; {
-		i = plain(b, i)
-		switch {
-		case i >= len(b):
-			return len(b)
-		case b[i] == '"':
-			return i + 1
-		case b[i] == '\\':
-			i += 2
-		default:
+// skipInside is skip for an object or an array. Strings are passed over here, and not by a call.
+func skipInside(b []byte, i int) int {
+	depth := 0
+	for i < len(b) {
+		c := b[i]
+		i++
+		if c != '"' {
+			if c|0x20 == '{' {
+				depth++
+			} else if c|0x20 == '}' {
+				if depth--; depth == 0 {
+					return i
+				}
+			}
+			continue
+		}
+		for i < len(b) {
+			if i+8 <= len(b) {
+				mark := ending(word(b, i))
+				if mark == 0 {
+					i += 8
+					continue
+				}
+				i += lowest(mark)
+			}
+			c := b[i]
+			i++
+			if c == '"' {
+				break
+			}
+			if c == '\\' {
+				i++
+			}
+		}
+	}
+	return len(b)
+}
+
+// skipString is skip for a string, and says whether it has escapes.
+func skipString(b []byte, i int) (end int, escaped bool) {
+	i++
+	for i < len(b) {
+		if i+8 <= len(b) {
+			mark := ending(word(b, i))
+			if mark == 0 {
+				i += 8
+				continue
+			}
+			i += lowest(mark)
+		}
+		c := b[i]
+		i++
+		if c == '"' {
+			return i, escaped
+		}
+		if c == '\\' {
+			escaped = true
 			i++
 		}
 	}
+	return len(b), escaped
 }

@@ -1,7 +1,6 @@
 package json
 
 import (
-	"bytes"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -19,7 +18,7 @@ func (v Value) Contents() []byte {
 // slice. nil when the value is no string.
 func (v Value) Text() []byte {
 	raw := v.Contents()
-	if bytes.IndexByte(raw, '\\') < 0 {
+	if !hasEscape(raw) {
 		return raw
 	}
 	return appendDecoded(make([]byte, 0, len(raw)), raw)
@@ -33,7 +32,13 @@ func (v Value) String() string { return string(v.Text()) }
 func (v Value) IsHandle() bool { return bytes.HasPrefix(v.Contents(), []byte("interlock:blob:")) }
 
 // Is says whether the value is a string with that text.
-func (v Value) Is(text string) bool { return v.IsString() && string(v.Text()) == text }
+func (v Value) Is(text string) bool {
+	raw := v.Contents()
+	if len(raw) < len(text) || raw == nil { // what is decoded is never longer
+		return false
+	}
+	return string(v.Text()) == text
+}
 
 // AppendDecoded appends the text of a string; nothing when the value is none.
 func (v Value) AppendDecoded(dst []byte) []byte { return appendDecoded(dst, v.Contents()) }
@@ -42,8 +47,8 @@ func (v Value) AppendDecoded(dst []byte) []byte { return appendDecoded(dst, v.Co
 func (v Value) DecodedLen() int {
 	n := 0
 	for raw := v.Contents(); len(raw) > 0; {
-		k := bytes.IndexByte(raw, '\\')
-		if k < 0 {
+		k := escapeAt(raw)
+		if k == len(raw) {
 			return n + len(raw)
 		}
 		r, used := decodeEscape(raw[k:])
@@ -58,8 +63,8 @@ func (v Value) DecodedLen() int {
 
 func appendDecoded(dst, raw []byte) []byte {
 	for {
-		k := bytes.IndexByte(raw, '\\')
-		if k < 0 {
+		k := escapeAt(raw)
+		if k == len(raw) {
 			return append(dst, raw...)
 		}
 		r, n := decodeEscape(raw[k:])

@@ -178,12 +178,15 @@ func members(v Value, yield func([]byte, Value) bool) {
 		return
 	}
 	for i := blanks(v, 1); i < len(v) && v[i] == '"'; {
-		end := skipString(v, i)
-		key := Value(v[i:end:end])
+		end, escaped := skipString(v, i)
+		key := []byte(v[i+1 : max(i+1, end-1) : max(i+1, end-1)])
+		if escaped {
+			key = Value(v[i:end:end]).Text()
+		}
 		i = blanks(v, end)
 		i = blanks(v, min(i+1, len(v))) // behind the colon
 		end = skip(v, i)
-		if !yield(key.Text(), v[i:end:end]) {
+		if !yield(key, v[i:end:end]) {
 			return
 		}
 		if i = blanks(v, end); i >= len(v) || v[i] != ',' {
