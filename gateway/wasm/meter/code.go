@@ -58,8 +58,8 @@ type block struct {
 	start  int  // the path where it begins, for an else
 	meet   int  // the longest path that jumps to its end, or dead
 	serial uint32
-	inside int  // where its code begins, if it has no parameters and results, else 0
-	first  bool // it is the first thing in the block around it, which has none either
+	inside int    // where its code begins, if it has no parameters and results, else 0
+	first  bool   // it is the first thing in the block around it, which has none either
 	table  *table // of a loop that begins with one
 }
 

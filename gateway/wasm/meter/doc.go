@@ -3,7 +3,9 @@
 // writes one that does the same and counts.
 //
 // At each function's entry, at each loop's header and at least every Stretch instructions along
-// any path a hidden counter goes down by one unit; what works on a length (memory.fill,
+// any path a hidden counter goes down by one unit; a jump forward that goes through a loop's header
+// and the table behind it, as Go's compiler makes them all, goes straight to where it leads, and
+// counts as one along its path; what works on a length (memory.fill,
 // memory.copy, memory.init, the table instructions) is charged by that length before it runs.
 // When a slice of Slice units is used up, an appended function takes the next one from the
 // budget of the call, or traps where none is left; it grows the memory by nothing, which is how
@@ -15,7 +17,7 @@
 package meter
 
 // Version changes whenever the same module would be rewritten differently.
-const Version = 1
+const Version = 2
 
 // Slice is how many units a guest works off between two looks at its budget and its kill flag.
 const Slice = 20_000

@@ -104,7 +104,9 @@ func (p *program) statement(deep int, counter uint32) []byte {
 	if deep <= 0 || p.left <= 0 {
 		return Code(p.expression(1), Set(p.variable()))
 	}
-	switch p.choose(12) {
+	switch p.choose(13) {
+	case 12:
+		return p.dispatch(deep, counter)
 	case 0:
 		return Code(p.address(deep), p.expression(deep-1), Store32(uint32(p.choose(100))))
 	case 1:
@@ -135,4 +137,37 @@ func (p *program) statement(deep int, counter uint32) []byte {
 			p.statements(deep-1, counter+1),
 			Get(counter), I32Const(1), I32Sub, Tee(counter), BrIf(0)))
 	}
+}
+
+// dispatch is a loop that begins with a jump by a table, with jumps through it in all directions.
+func (p *program) dispatch(deep int, counter uint32) []byte {
+	if counter+1 >= programLocals {
+		return []byte{0x01}
+	}
+	const n = 4
+	turns, next := counter, counter+1
+	var to [n + 1]int // the part to which each entry leads, and all above
+	table := []byte{0x0e, n}
+	for i := range to {
+		to[i] = p.choose(n)
+		table = append(table, byte(to[i]))
+	}
+	body := Code(Get(next), table)
+	for at := range n {
+		body = Code(Block(body), p.statements(deep-2, counter+2))
+		for range p.choose(3) {
+			entry := p.choose(n + 3)
+			jump := Code(I32Const(int32(entry)), Set(next))
+			if p.choose(8) == 0 { // what stands between keeps the jump as it is
+				jump = append(jump, 0x01)
+			}
+			jump = append(jump, Br(uint32(n-at))...)
+			when := p.expression(deep - 2)
+			if to[min(entry, n)] <= at { // backwards: so often and no more
+				when = Code(Get(turns), I32Const(1), I32Sub, Tee(turns), I32Const(0), 0x4a)
+			}
+			body = Code(body, when, If(jump))
+		}
+	}
+	return Code(I32Const(int32(1+p.choose(6))), Set(turns), I32Const(int32(p.choose(n+2))), Set(next), Loop(body))
 }

@@ -170,10 +170,12 @@ func TestNoPathAvoidsItsCharge(t *testing.T) {
 		"an if without else":               Code(work, I32Const(0), 0x04, 0x40, Repeat(9, work), End),
 		"dead code in between":             Block(work, Br(0), Repeat(9, work)),
 		"loops that do not loop":           Loop(work),
+		"a loop's table": Code(I32Const(0), Set(1), Loop(
+			Block(Block(Get(1), 0x0e, 1, 0, 1), work, I32Const(1), Set(1), Br(1), Repeat(9, work)))),
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := metered(t, Module{Pages: 1, Funcs: []Func{{
-				Export: "f", Params: []byte{I32}, Results: []byte{I32}, Body: Code(Repeat(pieces, piece), Get(0)),
+				Export: "f", Params: []byte{I32}, Results: []byte{I32}, Locals: 1, Body: Code(Repeat(pieces, piece), Get(0)),
 			}}})
 			v, used, err := r.call(plenty, "f", 1)
 			require.NoError(t, err)
