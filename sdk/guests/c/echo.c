@@ -165,13 +165,20 @@ static int put_calls(il_writer *b, il_writer *out, il_bytes calls)
 
 static int put_turn(il_writer *b, il_writer *out, il_bytes m)
 {
-    il_bytes role, content, id, calls, by;
+    il_bytes role = none, content = none, id = none, calls = none, by, key, value;
+    uint32_t at = 0;
     if (!json_is(m, '{'))
         return BAD(out, "", "must be an object");
-    role = json_get(m, IL_LIT("role"));
-    content = json_get(m, IL_LIT("content"));
-    id = json_get(m, IL_LIT("tool_call_id"));
-    calls = json_get(m, IL_LIT("tool_calls"));
+    while (json_next(m, &at, &key, &value)) { /* once, and not once for each of them */
+        if (json_says(key, IL_LIT("role")))
+            role = value;
+        else if (json_says(key, IL_LIT("content")))
+            content = value;
+        else if (json_says(key, IL_LIT("tool_call_id")))
+            id = value;
+        else if (json_says(key, IL_LIT("tool_calls")))
+            calls = value;
+    }
     if (json_null(role))
         return BAD(out, ".role", "is missing");
     if (json_says(role, IL_LIT("system")) || json_says(role, IL_LIT("developer")))
@@ -250,8 +257,25 @@ static int put_tools(il_writer *b, il_writer *out, il_bytes tools)
     return 1;
 }
 
-/* Refuses a parameter that echo's provider does not have; 1 when it may be left out. */
-static int may_drop(il_writer *out, il_bytes key, il_bytes value)
+/* Whether a parameter is read, or may be left out. */
+static int may_drop(il_bytes key, il_bytes value)
+{
+    static const il_bytes harmless[] = {
+        WORD("model"), WORD("messages"), WORD("tools"), WORD("max_tokens"), WORD("max_completion_tokens"), WORD("stream"), WORD("stream_options"),
+        WORD("user"), WORD("metadata"), WORD("prompt_cache_key"), WORD("safety_identifier"),
+    };
+    if (json_null(value))
+        return 1;
+    for (uint32_t i = 0; i < sizeof harmless / sizeof *harmless; i++)
+        if (json_says(key, harmless[i]))
+            return 1;
+    if (json_says(key, IL_LIT("n")) && value.n == 1 && value.p[0] == '1')
+        return 1;
+    return json_says(key, IL_LIT("store")) && json_is(value, 'f');
+}
+
+/* Refuses a parameter that echo's provider does not have. */
+static int refuse(il_writer *out, il_bytes key)
 {
     static const il_bytes known[] = {
         WORD("tool_choice"), WORD("parallel_tool_calls"), WORD("response_format"), WORD("n"), WORD("stop"), WORD("temperature"), WORD("top_p"),
@@ -259,22 +283,9 @@ static int may_drop(il_writer *out, il_bytes key, il_bytes value)
         WORD("reasoning_effort"), WORD("service_tier"), WORD("verbosity"), WORD("modalities"), WORD("audio"), WORD("prediction"),
         WORD("web_search_options"), WORD("store"),
     };
-    static const il_bytes harmless[] = {
-        WORD("model"), WORD("messages"), WORD("tools"), WORD("max_tokens"), WORD("max_completion_tokens"), WORD("stream"), WORD("stream_options"),
-        WORD("user"), WORD("metadata"), WORD("prompt_cache_key"), WORD("safety_identifier"),
-    };
     static il_writer name, message;
-    if (json_null(value))
-        return 1;
     name.n = message.n = 0;
     json_put_text(&name, key);
-    for (uint32_t i = 0; i < sizeof harmless / sizeof *harmless; i++)
-        if (il_equal(il_written(&name), harmless[i]))
-            return 1;
-    if (json_says(key, IL_LIT("n")) && value.n == 1 && value.p[0] == '1')
-        return 1;
-    if (json_says(key, IL_LIT("store")) && json_is(value, 'f'))
-        return 1;
     for (uint32_t i = 0; i < sizeof known / sizeof *known; i++)
         if (il_equal(il_written(&name), known[i])) {
             IL_PUT(&message, "this model's provider has no equivalent for ");
@@ -290,7 +301,8 @@ static int request(il_context *c, il_reader *in, il_writer *out)
 {
     static il_writer body;
     il_writer *b = &body;
-    il_bytes text = il_get(in), root, key, value, limit;
+    il_bytes text = il_get(in), root, key, value, strange = none;
+    il_bytes messages = none, tools = none, limit = none, old_limit = none;
     uint32_t at = 0;
     uint64_t n;
     if (in->bad)
@@ -302,21 +314,31 @@ static int request(il_context *c, il_reader *in, il_writer *out)
     IL_PUT(b, "{\"model\":\"");
     json_put_escaped(b, c->model);
     il_put_byte(b, '"');
-    limit = json_get(root, IL_LIT("max_completion_tokens"));
+    while (json_next(root, &at, &key, &value)) {
+        if (json_says(key, IL_LIT("messages")))
+            messages = value;
+        else if (json_says(key, IL_LIT("tools")))
+            tools = value;
+        else if (json_says(key, IL_LIT("max_completion_tokens")))
+            limit = value;
+        else if (json_says(key, IL_LIT("max_tokens")))
+            old_limit = value;
+        else if (!strange.n && !may_drop(key, value))
+            strange = key;
+    }
     if (json_null(limit))
-        limit = json_get(root, IL_LIT("max_tokens"));
+        limit = old_limit;
     if (!json_null(limit)) {
         if (!json_whole(limit, &n) || !n)
             return BAD(out, "max_tokens", "must be a whole number above 0");
         IL_PUT(b, ",\"limit\":");
         il_put(b, limit);
     }
-    if (!put_turns(b, out, json_get(root, IL_LIT("messages"))) || !put_tools(b, out, json_get(root, IL_LIT("tools"))))
+    if (!put_turns(b, out, messages) || !put_tools(b, out, tools))
         return 0;
     il_put_byte(b, '}');
-    while (json_next(root, &at, &key, &value))
-        if (!may_drop(out, key, value))
-            return 0;
+    if (strange.n)
+        return refuse(out, strange);
 
     il_put_u32(out, 0); /* kind */
     il_put_bytes(out, IL_LIT("POST"));

@@ -81,9 +81,29 @@ static uint32_t json_rune(il_bytes b, uint32_t i)
     return n;
 }
 
+/* The first byte at or after i that is a quote, a backslash, a control character or not ASCII; b.n
+ * where there is none. Eight bytes at a time: of those that are found in a word only the first is
+ * sure to be one. */
+static uint32_t json_special(il_bytes b, uint32_t i)
+{
+    const uint64_t ones = 0x0101010101010101u;
+    for (; b.n - i >= 8; i += 8) {
+        uint64_t w, quotes, slashes, found;
+        __builtin_memcpy(&w, b.p + i, 8);
+        quotes = w ^ ones * '"';
+        slashes = w ^ ones * '\\';
+        found = ((quotes - ones) & ~quotes) | ((slashes - ones) & ~slashes) | (w - ones * 0x20) | w;
+        if (found &= ones << 7)
+            return i + (uint32_t)__builtin_ctzll(found) / 8;
+    }
+    while (i < b.n && b.p[i] != '"' && b.p[i] != '\\' && b.p[i] >= 0x20 && b.p[i] < 0x80)
+        i++;
+    return i;
+}
+
 static uint32_t json_string_end(il_bytes b, uint32_t i)
 {
-    for (i++; i < b.n;) {
+    for (i++; (i = json_special(b, i)) < b.n;) {
         uint32_t n;
         if (b.p[i] == '"')
             return i + 1;
@@ -305,10 +325,12 @@ static void json_put_contents(il_writer *w, il_bytes v)
 {
     il_bytes s = json_contents(v);
     for (uint32_t i = 0; i < s.n;) {
-        uint32_t length;
+        uint32_t length, end = json_special(s, i);
         int half;
-        if (s.p[i] != '\\') {
-            il_put_byte(w, s.p[i++]);
+        if (end > i || s.p[i] != '\\') {
+            end += end == i;
+            il_put(w, (il_bytes){s.p + i, end - i});
+            i = end;
             continue;
         }
         json_decode(s, i, &length, &half);
@@ -325,8 +347,15 @@ static void json_put_escaped(il_writer *w, il_bytes text)
 {
     static const char digits[] = "0123456789abcdef";
     for (uint32_t i = 0; i < text.n;) {
-        uint8_t c = text.p[i];
-        uint32_t n = json_rune(text, i);
+        uint32_t end = json_special(text, i), n;
+        uint8_t c;
+        if (end > i) {
+            il_put(w, (il_bytes){text.p + i, end - i});
+            i = end;
+            continue;
+        }
+        c = text.p[i];
+        n = json_rune(text, i);
         if (!n) {
             IL_PUT(w, "\xef\xbf\xbd");
             i++;
