@@ -6,12 +6,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/interlock-gateway/interlock/gateway/catalog"
 	"github.com/interlock-gateway/interlock/gateway/config"
+	"github.com/interlock-gateway/interlock/plugins"
 )
 
 // What a start would go on without, check says beforehand, and nothing of what is configured.
@@ -48,7 +50,7 @@ keys: [{name: caller, key: ilk-check-0123456789, groups: [all], guards: [{plugin
 	require.Contains(t, found["plugins[1].source"], "odd")
 	require.Contains(t, found["plugins[2].source"], "sha256")
 	require.NotContains(t, found, "plugins[3].source")
-	require.Contains(t, found["plugins[4].source"], "anthropic, bedrock, gemini")
+	require.Contains(t, found["plugins[4].source"], strings.Join(plugins.Names(), ", "))
 	require.Contains(t, found["providers.a.adapter"], "is a guard, not an adapter")
 	require.Contains(t, found["providers.b.adapter"], "native:anthropic")
 	require.Contains(t, found["plugins[5].source"], "configure: config: it says [redacted]")
