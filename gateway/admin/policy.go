@@ -47,6 +47,7 @@ type bundleView struct {
 	LoadedAt    *time.Time `json:"loaded_at"`
 	LastError   *string    `json:"last_error"`
 	LastErrorAt *time.Time `json:"last_error_at"`
+	NotKept     *string    `json:"not_kept"`
 }
 
 func viewBundle(b PolicyBundle) bundleView {
@@ -54,6 +55,7 @@ func viewBundle(b PolicyBundle) bundleView {
 		Name: b.Name, Source: b.Source, Revision: textOrNull(b.Revision), Digest: b.Digest, Roots: listed(b.Roots),
 		ETag: textOrNull(b.ETag), Signed: b.Signed, FromDisk: b.FromDisk, LoadedAt: timeOrNull(b.LoadedAt),
 		LastError: textOrNull(b.LastError), LastErrorAt: timeOrNull(b.LastErrorAt),
+		NotKept: textOrNull(b.NotKept),
 	}
 }
 

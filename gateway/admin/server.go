@@ -52,6 +52,7 @@ type PolicyBundle struct {
 	LoadedAt                             time.Time
 	LastError                            string
 	LastErrorAt                          time.Time
+	NotKept                              string // why it is not on disk for a start without its server
 }
 
 // Plugin is a plugin that the configuration names.

@@ -33,6 +33,7 @@ type BundleStatus struct {
 	LoadedAt    time.Time
 	LastError   string    // why the latest change is not in force; "": it is
 	LastErrorAt time.Time // zero: nothing was refused yet
+	NotKept     string    // why it could not be kept on disk for a start without its server; "": it could
 }
 
 // FollowStatus is what a follower knows.
@@ -75,13 +76,16 @@ type member struct {
 	refused     string // digest of what was refused last …
 	refusedTurn int    // … beside these siblings
 	refusedAt   time.Time
-	bad         string // digest of what was rolled back
+	notKept     error // why it is not on disk; nil: it is, or need not be
 }
 
 // Follow begins with the revision that the set was opened as, and its troubles. previous, which
 // may be nil, was in force before and is rolled back to where the decisions of active keep
 // timing out.
 func Follow(set Set, active, previous *Revision, troubles []Trouble, hooks Hooks) *Follower {
+	if set.Withdrawn == nil {
+		set.Withdrawn = &Withdrawn{by: map[string]withdrawal{}}
+	}
 	f := &Follower{set: set, hooks: hooks, active: active, previous: previous}
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	now := time.Now()
@@ -93,7 +97,7 @@ func Follow(set Set, active, previous *Revision, troubles []Trouble, hooks Hooks
 			}
 		}
 		f.members = append(f.members, m)
-		f.keep(m.active)
+		f.keep(m, m.active)
 	}
 	f.try(active)
 	for i, m := range f.members {
@@ -138,6 +142,9 @@ func (f *Follower) Status() FollowStatus {
 		if m.lastErr != nil {
 			b.LastError = m.lastErr.Error()
 		}
+		if m.notKept != nil {
+			b.NotKept = m.notKept.Error()
+		}
 		st.Bundles = append(st.Bundles, b)
 	}
 	return st
@@ -154,19 +161,22 @@ func (f *Follower) offer(ctx context.Context, i int, b *Bundle) error {
 	m := f.members[i]
 	f.mu.Lock()
 	same := b.digest == m.active.digest
-	known := b.digest == m.bad ||
-		b.digest == m.refused && m.refusedTurn == f.turn && time.Since(m.refusedAt) < tryAgain
+	known := b.digest == m.refused && m.refusedTurn == f.turn && time.Since(m.refusedAt) < tryAgain
 	reason := m.lastErr
 	if same { // back to what is in force, or signed anew
-		m.active, m.pending, m.lastErr, m.refused, m.bad = b, nil, nil, "", ""
+		m.active, m.pending, m.lastErr, m.refused = b, nil, nil, ""
 	}
 	f.mu.Unlock()
 	switch {
 	case same:
-		f.keep(b)
+		f.settle(m)
+		f.keep(m, b)
 		return nil
 	case known && reason != nil:
 		return reason
+	}
+	if err := f.set.Withdrawn.refuses(b); err != nil {
+		return err
 	}
 	f.mu.Lock()
 	m.pending = b
@@ -214,30 +224,42 @@ func (f *Follower) activate(r *Revision) error {
 	f.mu.Lock()
 	f.previous, f.active = f.active, r
 	f.turn++
-	var changed []*Bundle
+	var changed []*member
 	for _, m := range f.members {
 		if b := r.bundleOf(m.source); b != m.active {
 			if b == m.pending {
 				m.pending = nil
 			}
-			m.active, m.loaded, m.lastErr, m.refused, m.bad = b, now, nil, "", ""
-			changed = append(changed, b)
+			m.active, m.loaded, m.lastErr, m.refused = b, now, nil, ""
+			changed = append(changed, m)
 		}
 	}
 	f.mu.Unlock()
-	for _, b := range changed {
-		f.keep(b)
+	for _, m := range changed {
+		f.settle(m)
+		f.keep(m, r.bundleOf(m.source))
 	}
 	f.try(r)
 	return nil
 }
 
-func (f *Follower) keep(b *Bundle) {
-	if b.fromDisk {
-		return
-	}
-	if err := keep(f.set.Dir, b); err != nil {
+// keep writes a member's bundle to disk. That it cannot be does not take it out of force, and is
+// told once for each reason.
+func (f *Follower) keep(m *member, b *Bundle) {
+	err := f.set.keep(b)
+	f.mu.Lock()
+	told := err == nil || m.notKept != nil && m.notKept.Error() == err.Error()
+	m.notKept = err
+	f.mu.Unlock()
+	if !told {
 		f.hooks.NotKept(b.source, err)
+	}
+}
+
+// settle forgets what of a member was rolled back: it has another content now.
+func (f *Follower) settle(m *member) {
+	if err := f.set.Withdrawn.settle(m.source); err != nil {
+		f.hooks.NotKept(m.source, err)
 	}
 }
 
@@ -259,13 +281,21 @@ func (f *Follower) refuse(i int, err error) {
 	}
 }
 
-// fine notes that a source has nothing new.
-func (f *Follower) fine(i int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+// fine notes that a source has nothing but what it calls etag. What could not be kept is tried
+// again: there may be room now.
+func (f *Follower) fine(i int, etag string) {
 	m := f.members[i]
-	if m.bad == "" {
-		m.pending, m.lastErr, m.refused = nil, nil, ""
+	f.mu.Lock()
+	if m.active.etag != etag { // it was rolled back while the server was asked
+		f.mu.Unlock()
+		return
+	}
+	m.pending, m.lastErr, m.refused = nil, nil, ""
+	again, b := m.notKept != nil, m.active
+	f.mu.Unlock()
+	f.settle(m)
+	if again {
+		f.keep(m, b)
 	}
 }
 
@@ -308,12 +338,31 @@ func (f *Follower) rollBack(r *Revision) {
 	f.mu.Lock()
 	to := f.previous
 	stale := f.active != r || to == nil
+	var back []*member
+	var out []*Bundle
+	for _, m := range f.members {
+		if before := to.bundleOf(m.source); before != nil && before.digest != m.active.digest {
+			back, out = append(back, m), append(out, m.active)
+		}
+	}
 	f.mu.Unlock()
 	if stale || f.ctx.Err() != nil {
 		return
 	}
+	for i, m := range back { // before anything else may read them again
+		if err := f.set.Withdrawn.add(out[i]); err != nil {
+			f.hooks.NotKept(m.source, err)
+		}
+	}
 	if err := f.hooks.Activate(to); err != nil {
-		f.hooks.Refused(Source{name: to.id}, fmt.Errorf("the rollback failed: %w", err))
+		for _, m := range back {
+			f.settle(m)
+		}
+		about := Builtin()
+		if len(back) > 0 {
+			about = back[0].source
+		}
+		f.hooks.Refused(about, fmt.Errorf("the rollback to %s failed: %w", to.id, err))
 		return
 	}
 	now := time.Now()
@@ -321,20 +370,13 @@ func (f *Follower) rollBack(r *Revision) {
 	f.active, f.previous = to, nil
 	f.turn++
 	f.rollBacks++
-	var back []*Bundle
-	for _, m := range f.members {
-		before := to.bundleOf(m.source)
-		if before == nil || before.digest == m.active.digest {
-			continue
-		}
-		m.bad, m.errAt, m.loaded = m.active.digest, now, now
-		m.lastErr = fmt.Errorf("rolled back: decisions of the revision %s kept timing out", m.active.ID())
-		m.active, m.pending = before, nil
-		back = append(back, before)
+	for i, m := range back {
+		m.active, m.pending, m.errAt, m.loaded = to.bundleOf(m.source), nil, now, now
+		m.lastErr = &WithdrawnError{out[i].ID()}
 	}
 	f.mu.Unlock()
-	for _, b := range back {
-		f.keep(b)
+	for _, m := range back {
+		f.keep(m, to.bundleOf(m.source))
 	}
 	f.hooks.RolledBack(r, to)
 }

@@ -279,35 +279,136 @@ func TestLongPoll(t *testing.T) {
 	server.mu.Unlock()
 }
 
-// TestRollBack: a revision that passes every probe and then keeps timing out.
-func TestRollBack(t *testing.T) {
-	dir := copyBundle(t, nil)
-	set := Set{Options: Options{Timeout: 250 * time.Millisecond}, Sources: []Source{Path("test", dir)}}
-	p := followed(t, set)
-	first := p.revision.Load()
-	writeFile(t, filepath.Join(dir, "interlock/slow.rego"), `package interlock.slow
+// slowForDear are changes of the default bundle that pass every probe: only failures of the model
+// "dear" are never decided in time.
+func slowForDear(t testing.TB) map[string]string {
+	rules := edited(t, "interlock/failure.rego", "package interlock.failure\n", "package interlock.failure\n\nimport data.interlock.slow\n")
+	i := strings.Index(rules, "\ndecision :=")
+	require.Positive(t, i, rules)
+	return map[string]string{
+		"interlock/failure.rego": rules[:i] + "\ndecision := {\"class\": \"unknown\", \"reason\": \"slow\"} if slow.slow\n" + rules[i:],
+		"interlock/slow.rego": `package interlock.slow
 
 slow if {
 	input.model == "dear"
 	count([1 | some a in numbers.range(1, 100000); some b in numbers.range(1, 100000); a == b]) > 0
 }
-`)
-	rules := edited(t, "interlock/failure.rego", "package interlock.failure\n", "package interlock.failure\n\nimport data.interlock.slow\n")
-	i := strings.Index(rules, "\ndecision :=")
-	require.Positive(t, i, rules)
-	writeFile(t, filepath.Join(dir, "interlock/failure.rego"), rules[:i]+"\ndecision := {\"class\": \"unknown\", \"reason\": \"slow\"} if slow.slow\n"+rules[i:])
-	require.Eventually(t, func() bool { return p.revision.Load() != first }, 20*time.Second, 10*time.Millisecond, "%v", p.Status())
-	slow := p.revision.Load()
+`,
+	}
+}
+
+// fails asks a revision for decisions until it must be rolled back.
+func (p *inForce) fails(t testing.TB) {
+	t.Helper()
 	in := FailureInput{Model: "dear", Failure: FailureFacts{Status: 500}}
+	slow := p.revision.Load()
 	for range 8 {
 		d, meta := slow.Failure(testContext(t), &in)
 		require.ErrorContains(t, meta.Err, "timeout")
 		require.Equal(t, failure.Unknown, d.Class)
 	}
-	require.Eventually(t, func() bool { return p.revision.Load() == first }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return p.revision.Load() != slow }, 20*time.Second, 10*time.Millisecond)
+}
+
+// TestRollBack: a revision that passes every probe and then keeps timing out is taken out, and
+// stays out: whoever reads the same content again, on a reload or by watching, is told why.
+func TestRollBack(t *testing.T) {
+	dir := copyBundle(t, nil)
+	set := Set{Options: Options{Timeout: 250 * time.Millisecond}, Sources: []Source{Path("test", dir)}}
+	var err error
+	set.Withdrawn, err = OpenWithdrawn("")
+	require.NoError(t, err)
+	p := followed(t, set)
+	first := p.revision.Load()
+	for path, text := range slowForDear(t) {
+		writeFile(t, filepath.Join(dir, path), text)
+	}
+	require.Eventually(t, func() bool { return p.revision.Load() != first }, 20*time.Second, 10*time.Millisecond, "%v", p.Status())
+	bad := p.revision.Load()
+	p.fails(t)
+	require.Same(t, first, p.revision.Load())
 	require.Equal(t, 1, p.Status().RollBacks)
 	require.Contains(t, p.Status().Bundles[0].LastError, "kept timing out")
 	require.Equal(t, first.ID(), p.Active().ID())
+
+	// A reload: the sources are read again, with or without another follower.
+	r, troubles, err := set.Open(testContext(t), first)
+	require.NoError(t, err)
+	require.Equal(t, first.ID(), r.ID())
+	require.Len(t, troubles, 1)
+	var out *WithdrawnError
+	require.ErrorAs(t, troubles[0].Err, &out)
+	require.Contains(t, bad.ID(), out.ID)
+	p.Close()
+	next := &inForce{}
+	next.revision.Store(r)
+	told := make(chan error, 10)
+	hooks := next.hooks()
+	hooks.Refused = func(_ Source, err error) { told <- err }
+	next.Follower = Follow(set, r, nil, troubles, hooks)
+	t.Cleanup(next.Close)
+	require.Contains(t, next.Status().Bundles[0].LastError, "until its content changes")
+
+	// Written again, it is the same content. A word more, and it is another: what it is then is
+	// found out anew.
+	for path, text := range slowForDear(t) {
+		writeFile(t, filepath.Join(dir, path), text)
+	}
+	writeFile(t, filepath.Join(dir, "interlock/later/data.json"), "{")
+	next.refuses(t, "interlock/later/data.json") // it has looked, and the bad content was there all the time
+	require.Equal(t, r.ID(), next.revision.Load().ID())
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, "interlock/later")))
+	next.refuses(t, "until its content changes")
+	require.Equal(t, r.ID(), next.revision.Load().ID())
+	writeFile(t, filepath.Join(dir, "interlock/later/data.json"), "{}")
+	require.Eventually(t, func() bool { return next.revision.Load().ID() != r.ID() }, 20*time.Second, 10*time.Millisecond, "%v", next.Status())
+	require.Empty(t, next.Status().Bundles[0].LastError)
+	require.Empty(t, set.Withdrawn.by, "it has another content")
+}
+
+// TestRollBackOfAServersBundle: what a server still gives stays out over a restart, too.
+func TestRollBackOfAServersBundle(t *testing.T) {
+	server := newBundleServer(t)
+	server.publish(packed(t, "v1", nil, nil))
+	set := Set{
+		Options: Options{Timeout: 250 * time.Millisecond}, Dir: t.TempDir(),
+		Sources: []Source{Remote("platform", server.URL, RemoteOptions{Poll: quick})},
+	}
+	open := func() *inForce {
+		var err error
+		set.Withdrawn, err = OpenWithdrawn(set.Dir)
+		require.NoError(t, err)
+		return followed(t, set)
+	}
+	p := open()
+	server.publish(packed(t, "v2", nil, slowForDear(t)))
+	p.becomes(t, "v2")
+	p.fails(t)
+	p.becomes(t, "v1")
+	_, sent := server.counts()
+	require.Eventually(t, func() bool { _, now := server.counts(); return now > sent+1 }, 20*time.Second, 5*time.Millisecond)
+	require.Contains(t, p.Status().Bundles[0].LastError, "until its content changes")
+	require.Equal(t, 0, p.Status().Refused, "it is told as a roll-back, once")
+	p.becomes(t, "v1")
+	p.Close()
+
+	p = open()
+	p.becomes(t, "v1")
+	require.Contains(t, p.Status().Bundles[0].LastError, "until its content changes")
+	server.publish(packed(t, "v3", nil, nil))
+	p.becomes(t, "v3")
+	require.Empty(t, p.Status().Bundles[0].LastError)
+	p.Close()
+	p = open()
+	p.becomes(t, "v3")
+	require.Empty(t, set.Withdrawn.by)
+	p.Close()
+
+	// What cannot be read any more is told, and does not keep a gateway from starting.
+	require.NoError(t, os.WriteFile(filepath.Join(set.Dir, withdrawnFile), []byte("{"), 0o600))
+	w, err := OpenWithdrawn(set.Dir)
+	require.Error(t, err)
+	require.NotNil(t, w)
 }
 
 // TestDecisionsDuringActivations: no decision fails or waits for a swap, at 500 a second, while

@@ -2,10 +2,9 @@ package policy
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
-	"net/url"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 )
@@ -15,35 +14,56 @@ import (
 
 // keptFile is where a source's bundle is kept. A name that points to another address is
 // another bundle.
-func keptFile(dir string, s Source) string {
-	sum := sha256.Sum256([]byte(s.remote.url))
-	return filepath.Join(dir, url.PathEscape(s.name)+"-"+hex.EncodeToString(sum[:4])+".tar.gz")
-}
+func keptFile(s Source) string { return s.place() + ".tar.gz" }
 
 // keep writes a bundle that is in force. A crash leaves the one before or this one.
-func keep(dir string, b *Bundle) (err error) {
-	if dir == "" || b.raw == nil {
+func (s *Set) keep(b *Bundle) error {
+	if s.Dir == "" || b.raw == nil || b.fromDisk {
 		return nil
+	}
+	return writeWhole(s.Dir, keptFile(b.source), b.raw, s.create)
+}
+
+// temporary is a file that is not in its place yet.
+type temporary interface {
+	io.Writer
+	Name() string
+	Sync() error
+	Close() error
+}
+
+// onDisk makes one that only its owner reads.
+func onDisk(dir string) (temporary, error) { return os.CreateTemp(dir, ".new-*") }
+
+// writeWhole puts a file in place: a crash, or a full disk, leaves the one before or this one.
+// create makes the file that is written to first; nil = onDisk.
+func writeWhole(dir, name string, text []byte, create func(dir string) (temporary, error)) (err error) {
+	if create == nil {
+		create = onDisk
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, ".new-*") // 0600
+	f, err := create(dir)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
+		if err == nil {
+			return
 		}
+		if at := new(os.PathError); errors.As(err, &at) { // the file that it was to be, whatever this one is called
+			err = fmt.Errorf("%s %s: %w", at.Op, filepath.Join(dir, name), at.Err)
+		}
+		err = errors.Join(err, os.Remove(f.Name()))
 	}()
-	if _, err = f.Write(b.raw); err != nil {
+	if _, err = f.Write(text); err != nil {
 		return errors.Join(err, f.Close())
 	}
 	if err = errors.Join(f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), keptFile(dir, b.source))
+	return os.Rename(f.Name(), filepath.Join(dir, name))
 }
 
 // kept reads the last good bundle of a source, with everything that is asked of a new one.
@@ -51,7 +71,7 @@ func kept(ctx context.Context, dir string, s Source) (*Bundle, error) {
 	if dir == "" {
 		return nil, os.ErrNotExist
 	}
-	f, err := os.Open(keptFile(dir, s))
+	f, err := os.Open(filepath.Join(dir, keptFile(s)))
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,10 @@ type Set struct {
 	Sources []Source // none is the default bundle alone
 	Dir     string   // where the last good bundles of servers are kept; "" keeps none
 	Options Options
+	// Withdrawn is what was rolled back; nil: a follower remembers it for itself.
+	Withdrawn *Withdrawn
+
+	create func(dir string) (temporary, error) // nil = on the disk; tests have a full one
 }
 
 // Trouble is what is wrong with one bundle of a set while the gateway runs on another one.
@@ -48,6 +52,11 @@ func (s Set) Open(ctx context.Context, in *Revision) (*Revision, []Trouble, erro
 		if b == nil {
 			return nil, nil, err
 		}
+		if err == nil {
+			if b, err = s.notWithdrawn(ctx, b, in); b == nil {
+				return nil, nil, err
+			}
+		}
 		if bundles[i] = b; err != nil {
 			troubles = append(troubles, Trouble{src, err})
 		}
@@ -81,6 +90,27 @@ func (s Set) Open(ctx context.Context, in *Revision) (*Revision, []Trouble, erro
 		}
 	}
 	return nil, nil, err
+}
+
+// notWithdrawn gives what was in force before a content that was rolled back, which is what the
+// source still has; the error says so. A start that has nothing else takes it all the same.
+func (s Set) notWithdrawn(ctx context.Context, b *Bundle, in *Revision) (*Bundle, error) {
+	out := s.Withdrawn.refuses(b)
+	if out == nil {
+		return b, nil
+	}
+	if before := in.bundleOf(b.source); before != nil && before.digest != b.digest {
+		return before, out
+	}
+	if b.source.isRemote() {
+		if old, _ := kept(ctx, s.Dir, b.source); old != nil && old.digest != b.digest {
+			return old, out
+		}
+	}
+	if in != nil {
+		return nil, fmt.Errorf("policy bundle %s: %w; and there is no other content to go on with", b.source.name, out)
+	}
+	return b, nil
 }
 
 // Offline reads one bundle of the set without asking a server: of a server it is the last good

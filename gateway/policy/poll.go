@@ -28,8 +28,8 @@ func (f *Follower) poll(i int) {
 		delay = min(delay, afterDisk)
 	}
 	for pause(f.ctx, delay) {
-		begun := time.Now()
-		a, err := c.get(f.ctx, f.etag(i), longPollWait)
+		begun, etag := time.Now(), f.etag(i)
+		a, err := c.get(f.ctx, etag, longPollWait)
 		if f.ctx.Err() != nil {
 			return
 		}
@@ -41,7 +41,7 @@ func (f *Follower) poll(i int) {
 			delay = jitter(min(interval<<min(failures-1, 16), max(interval, maxPause)))
 			continue
 		case a.bundle == nil:
-			f.fine(i)
+			f.fine(i, etag)
 		default:
 			if err := f.offerRemote(i, a.bundle); err != nil {
 				if f.ctx.Err() != nil {

@@ -1,6 +1,9 @@
 package policy
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/url"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -48,6 +51,17 @@ func (s Source) Where() string {
 	default:
 		return builtinName
 	}
+}
+
+// place names where the bundle comes from, as a part of a file's name, without what may be a
+// secret: it stays the same when a token or a key is another one.
+func (s Source) place() string {
+	where := s.path
+	if s.isRemote() {
+		where = s.remote.url
+	}
+	sum := sha256.Sum256([]byte(where))
+	return url.PathEscape(s.name) + "-" + hex.EncodeToString(sum[:4])
 }
 
 func (s Source) isRemote() bool { return s.remote.url != "" }

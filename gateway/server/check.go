@@ -99,6 +99,9 @@ func loadPolicy(ctx context.Context, cfg *config.Config, found Found) openedPoli
 		return o
 	}
 	var err error
+	if o.set.Withdrawn, err = policy.OpenWithdrawn(o.set.Dir); err != nil {
+		o.unread = err
+	}
 	if o.revision, o.troubles, err = o.set.Open(ctx, nil); err != nil {
 		policyFault(cfg, -1, err, found)
 	}

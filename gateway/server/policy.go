@@ -50,24 +50,22 @@ func policyOptions(cfg *config.Config) policy.Options {
 	return policy.Options{Timeout: cfg.Policy.Timeout}
 }
 
-// openPolicy reads the bundles that a configuration names. in is the policy in use, nil at a
-// start.
-func openPolicy(ctx context.Context, cfg *config.Config, in *policy.Revision) (openedPolicy, error) {
-	var faults []error
-	o := openedPolicy{}
-	o.set = policySet(cfg, func(key, message string) { faults = append(faults, errors.New(key+": "+message)) })
-	err := errors.Join(faults...)
-	if err == nil {
-		o.revision, o.troubles, err = o.set.Open(ctx, in)
-	}
-	return o, err
-}
-
 // reopenPolicy reads the bundles of a configuration that takes the place of another. What has
-// not changed stays the same revision.
-func (s *Server) reopenPolicy(ctx context.Context, cfg *config.Config) (openedPolicy, error) {
+// not changed stays the same revision; what was rolled back is not read again.
+func (s *Server) reopenPolicy(ctx context.Context, cfg *config.Config) (o openedPolicy, err error) {
 	before := s.policy.current()
-	o, err := openPolicy(ctx, cfg, before.revision)
+	var faults []error
+	o.set = policySet(cfg, func(key, message string) { faults = append(faults, errors.New(key+": "+message)) })
+	o.set.Withdrawn = before.set.Withdrawn
+	if err = errors.Join(faults...); err == nil {
+		o.revision, o.troubles, err = o.set.Open(ctx, before.revision)
+	}
+	for _, t := range o.troubles {
+		var out *policy.WithdrawnError
+		if errors.As(t.Err, &out) {
+			s.log.Error("policy bundle not taken; the one before stays", "bundle", t.Source.Name(), "error", t.Err.Error())
+		}
+	}
 	if err == nil && before.revision != nil && before.same(o.set) && before.revision.ID() == o.revision.ID() {
 		return before, nil
 	}
@@ -79,6 +77,7 @@ type openedPolicy struct {
 	set      policy.Set
 	revision *policy.Revision
 	troubles []policy.Trouble
+	unread   error // why it is not known what was rolled back before a restart
 }
 
 func (o *openedPolicy) same(set policy.Set) bool {
@@ -110,6 +109,9 @@ func (p *policyState) active(s *Server, o openedPolicy) {
 		return
 	}
 	for _, t := range o.troubles {
+		if errors.As(t.Err, new(*policy.WithdrawnError)) && before.revision != nil {
+			continue // told when it was read
+		}
 		s.log.Error("policy bundle not taken; the last good one on disk is in force", "bundle", t.Source.Name(), "error", t.Err.Error())
 	}
 	if p.follower != nil {
@@ -128,13 +130,16 @@ func (s *Server) followPolicy(o openedPolicy, previous *policy.Revision) *policy
 	f = policy.Follow(o.set, o.revision, previous, o.troubles, policy.Hooks{
 		Activate: func(r *policy.Revision) error { return s.takePolicy(&f, r) },
 		Refused: func(src policy.Source, err error) {
+			s.metrics.CountPolicyRefused(src.Name())
 			s.log.Error("policy refused; the one before stays", "bundle", src.Name(), "error", err.Error())
 		},
 		RolledBack: func(from, to *policy.Revision) {
+			s.metrics.CountPolicyRollBack()
 			s.log.Error("policy rolled back: its decisions kept timing out", "from", from.ID(), "revision", to.ID())
 		},
 		NotKept: func(src policy.Source, err error) {
-			s.log.Warn("a policy bundle is not kept on disk", "bundle", src.Name(), "error", err.Error())
+			s.metrics.CountPolicyNotKept(src.Name())
+			s.log.Error("a policy bundle is in force and not kept on disk: a start without its server would not have it", "bundle", src.Name(), "error", err.Error())
 		},
 	})
 	return f
@@ -154,6 +159,7 @@ func (s *Server) takePolicy(f **policy.Follower, r *policy.Revision) error {
 	if err := s.build(ctx, g.Config, g.Catalog, r); err != nil {
 		return err
 	}
+	s.metrics.CountPolicyActivated()
 	s.log.Info("policy activated", "revision", r.ID(), "generation", s.gateway.Generation().Number)
 	return nil
 }
@@ -225,7 +231,7 @@ func (p *policyState) status() admin.PolicyStatus {
 		}
 		if k, ok := known[name]; ok {
 			view.ETag, view.FromDisk, view.LoadedAt = k.ETag, k.FromDisk, k.LoadedAt
-			view.LastError, view.LastErrorAt = k.LastError, k.LastErrorAt
+			view.LastError, view.LastErrorAt, view.NotKept = k.LastError, k.LastErrorAt, k.NotKept
 		}
 		st.Bundles = append(st.Bundles, view)
 	}

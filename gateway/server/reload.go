@@ -159,8 +159,14 @@ func (s *Server) condition() admin.Condition {
 	if st := s.ledger.Status(); st.Degraded {
 		c.Degraded["storage"] = st.Reason
 	}
-	if st := s.policy.status(); st.LastError != "" {
+	st := s.policy.status()
+	if st.LastError != "" {
 		c.Degraded["policy"] = st.LastError
+	}
+	for _, b := range st.Bundles {
+		if b.NotKept != "" {
+			c.Degraded["policy_not_kept"] = b.Name + ": " + b.NotKept
+		}
 	}
 	if st := s.candidateStatus(); st.LastError != "" {
 		c.Degraded["policy_candidate"] = st.LastError

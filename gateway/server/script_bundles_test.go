@@ -25,9 +25,31 @@ import (
 
 // bundleHost is a bundle server: what is published has an ETag, and a token is needed.
 type bundleHost struct {
+	t    *testing.T
+	url  string // of the bundle
 	mu   sync.Mutex
 	body []byte
 	away bool
+}
+
+func newBundleHost(t *testing.T) *bundleHost {
+	h := &bundleHost{t: t}
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	h.url = server.URL + "/platform.tar.gz"
+	return h
+}
+
+// build makes an archive of a folder and publishes it; signed where there is a key.
+func (h *bundleHost) build(dir, revision, key string) {
+	h.t.Helper()
+	o := policy.BuildOptions{Revision: revision}
+	if key != "" {
+		o.Signing = &policy.Signing{Key: key, KeyID: "k1", Scope: "gateway"}
+	}
+	var b bytes.Buffer
+	require.NoError(h.t, policy.BuildBundle(h.t.Context(), &b, policy.Path("platform", dir), o))
+	h.publish(b.Bytes())
 }
 
 func (h *bundleHost) publish(body []byte) {
@@ -81,21 +103,13 @@ func TestABundleServerStory(t *testing.T) {
 	t.Parallel()
 	private, public := signingKeys(t)
 	other, _ := signingKeys(t)
-	host := &bundleHost{}
-	server := httptest.NewServer(host)
-	t.Cleanup(server.Close)
+	host := newBundleHost(t)
 	dir := policyDir(t)
 	own := t.TempDir()
 	write(t, filepath.Join(dir, ".manifest"), `{"roots": ["interlock"]}`)
 	write(t, filepath.Join(own, ".manifest"), `{"roots": ["team"], "revision": "own-1"}`)
 	write(t, filepath.Join(own, "data.json"), `{"team": {"x": 1}}`)
-	publish := func(revision, key string) {
-		t.Helper()
-		var b bytes.Buffer
-		require.NoError(t, policy.BuildBundle(t.Context(), &b, policy.Path("platform", dir),
-			policy.BuildOptions{Revision: revision, Signing: &policy.Signing{Key: key, KeyID: "k1", Scope: "gateway"}}))
-		host.publish(b.Bytes())
-	}
+	publish := func(revision, key string) { host.build(dir, revision, key) }
 	publish("v1", private)
 	folder := t.TempDir()
 	write(t, filepath.Join(folder, "bundle.pub"), public)
@@ -103,7 +117,7 @@ func TestABundleServerStory(t *testing.T) {
 policy:
   bundles:
     - name: platform
-      url: "`+server.URL+`/platform.tar.gz"
+      url: "`+host.url+`"
       poll: 100ms
       token: bundles-canary-0007
       verification_key: ${file:bundle.pub}
@@ -203,6 +217,7 @@ type bundlesSeen struct {
 		ETag      string   `json:"etag"`
 		Signed    bool     `json:"signed"`
 		FromDisk  bool     `json:"from_disk"`
+		NotKept   string   `json:"not_kept"`
 		LastError string   `json:"last_error"`
 	} `json:"bundles"`
 }

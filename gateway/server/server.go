@@ -119,6 +119,9 @@ func (s *Server) start(ctx context.Context, cfg *config.Config, cat *catalog.Cat
 	if err := s.open(ctx, cfg); err != nil {
 		return err
 	}
+	if opened.unread != nil {
+		s.log.Warn("what was rolled back before the start is not known", "error", opened.unread.Error())
+	}
 	s.building.Lock()
 	s.policy.opened.set, s.policy.opened.troubles = opened.set, opened.troubles
 	err := s.build(ctx, cfg, cat, opened.revision)

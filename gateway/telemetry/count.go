@@ -69,6 +69,19 @@ func (m *Metrics) CountDecision(point, verdict, reason string, took time.Duratio
 // CountDroppedDecisions counts decisions that the decision log has lost.
 func (m *Metrics) CountDroppedDecisions(n int64) { m.droppedDecisions.Add(float64(n)) }
 
+// CountPolicyActivated counts a policy revision that a change of a bundle put in force.
+func (m *Metrics) CountPolicyActivated() { m.policyActivated.Inc() }
+
+// CountPolicyRefused counts a change of a bundle that was refused. The bundle is the
+// configuration's name for it, here and below.
+func (m *Metrics) CountPolicyRefused(bundle string) { m.policyRefused.of([1]string{bundle}).Inc() }
+
+// CountPolicyRollBack counts a revision that was rolled back.
+func (m *Metrics) CountPolicyRollBack() { m.policyRollBacks.Inc() }
+
+// CountPolicyNotKept counts a bundle that could not be kept on disk.
+func (m *Metrics) CountPolicyNotKept(bundle string) { m.policyNotKept.of([1]string{bundle}).Inc() }
+
 // CountCompared counts a decision that the policy's candidate was asked about, too.
 func (m *Metrics) CountCompared(point string) { m.compared.of([1]string{point}).Inc() }
 

@@ -65,6 +65,11 @@ type Metrics struct {
 	compared         *series[[1]string, prometheus.Counter]
 	differences      *series[[3]string, prometheus.Counter]
 
+	policyActivated prometheus.Counter
+	policyRollBacks prometheus.Counter
+	policyRefused   *series[[1]string, prometheus.Counter]
+	policyNotKept   *series[[1]string, prometheus.Counter]
+
 	circuits       *series[[3]string, prometheus.Gauge]
 	circuitVec     *prometheus.GaugeVec
 	investigations *series[[1]string, prometheus.Gauge]
@@ -132,6 +137,14 @@ func (m *Metrics) registerState() {
 		"Policy decisions that the candidate was asked about, too.", "point")
 	m.differences = counters[[3]string](m, "interlock_policy_candidate_differences_total",
 		"Policy decisions that the candidate and the revision in use make differently.", "point", "class", "key")
+	m.policyActivated = m.counter("interlock_policy_activations_total",
+		"Policy revisions that a change of a bundle put in force.")
+	m.policyRefused = counters[[1]string](m, "interlock_policy_refused_total",
+		"Changes of a policy bundle that were refused, and failures to read one; the one before decides on.", "bundle")
+	m.policyRollBacks = m.counter("interlock_policy_rollbacks_total",
+		"Policy revisions that were taken out of force because their decisions kept timing out.")
+	m.policyNotKept = counters[[1]string](m, "interlock_policy_not_kept_total",
+		"Policy bundles that are in force and could not be kept on disk for a start without their server.", "bundle")
 	m.circuits, m.circuitVec = gauges[[3]string](m, "interlock_circuit_state",
 		"State of a circuit: 0 closed, 1 half_open, 2 open.", "group", "channel", "model")
 	m.investigations, _ = gauges[[1]string](m, "interlock_investigations_open",

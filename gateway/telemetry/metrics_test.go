@@ -28,6 +28,10 @@ var contract = map[string]string{
 	"interlock_decision_seconds":                   "point",
 	"interlock_interlock_overrules_total":          "name",
 	"interlock_decision_log_dropped_total":         "",
+	"interlock_policy_activations_total":           "",
+	"interlock_policy_refused_total":               "bundle",
+	"interlock_policy_rollbacks_total":             "",
+	"interlock_policy_not_kept_total":              "bundle",
 	"interlock_policy_candidate_compared_total":    "point",
 	"interlock_policy_candidate_differences_total": "class,key,point",
 	"interlock_circuit_state":                      "channel,group,model",
@@ -55,6 +59,10 @@ func everything(m *Metrics) {
 	m.CountDroppedDecisions(2)
 	m.CountCompared("replay")
 	m.CountDifference("replay", "overloaded", "web-app")
+	m.CountPolicyActivated()
+	m.CountPolicyRefused("platform")
+	m.CountPolicyRollBack()
+	m.CountPolicyNotKept("platform")
 	m.CountOverrule("committed")
 	m.CountTokens("gpt-5-mini", "input", 7)
 	m.CountCost("gpt-5-mini", "web-app", 0.25)
