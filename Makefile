@@ -5,7 +5,7 @@ BIN     := bin/interlock
 FUZZ    ?= 1s
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
-.PHONY: run test build plugins ci format vet lint race bounds compilers recovery sdk guests fuzz bench clean
+.PHONY: run test build plugins ci format vet lint race bounds compilers recovery sdk guests fuzz bench instructions instructions-write clean
 
 run: build                      ## build and show the recovery happening (ARGS=--once exits afterwards)
 	$(BIN) demo $(ARGS)
@@ -68,8 +68,17 @@ fuzz: plugins                   ## every parser, briefly (FUZZ=1m for longer)
 	  done; \
 	done
 
-bench:                          ## the benchmark against nginx (needs nginx)
-	$(GO) run ./bench
+bench: plugins                  ## the benchmark of record beside nginx, under 20 minutes, into bench/report (ARGS=-quick: 2 minutes; ARGS=-h)
+	@mkdir -p bin && $(GO) build -o bin/bench ./bench
+	bin/bench $(ARGS)
+
+instructions: plugins           ## the instructions of a request against the committed figures (needs valgrind)
+	@mkdir -p bin && $(GO) build -o bin/bench ./bench
+	bin/bench instructions
+
+instructions-write: plugins     ## commit new figures: a change that is worth its instructions
+	@mkdir -p bin && $(GO) build -o bin/bench ./bench
+	bin/bench instructions -write
 
 clean:
 	rm -rf bin data

@@ -1,20 +1,24 @@
-// Command bench compares the gateway with nginx in front of the same upstream on the same
-// machine: processor time per request and per stream, latency, memory under slow streams,
-// the time to become ready, and where the gateway's time goes.
+// Command bench measures what it costs that the gateway stands between a caller and a
+// provider, beside nginx in front of the same upstream on the same machine, and beside other
+// gateways that bench/peers.yaml names. README.md says how to read its report.
 //
-// It is a program to run and read, not a test: it asserts nothing. Upstream, load, gateway
-// and nginx are processes of their own, so that each one's processor time can be told apart.
-// It owns no part of the product and uses only its front door: the binary and its file.
+// It is a program to run and read, not a test: it asserts nothing of time. It does check
+// itself: every answer is verified, a section with errors is marked invalid, and in the end
+// every gateway's ledger is compared with the calls that the upstream counted. Upstream, load,
+// gateway and nginx are processes of their own, so that each one's processor time can be told
+// apart. It owns no part of the product and uses only its front door: the binary, its file and
+// its admin listener. Linux only.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
-	"strconv"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -26,22 +30,29 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run is the whole program. Its first argument may name one of the parts that it starts as
-// processes of their own; otherwise it measures.
+// The children: processes of this program's own binary.
+const (
+	childUpstream = "upstream"
+	childLoad     = "load"
+	childProfiled = "profiled"
+)
+
+// parts is what the program does, by its first argument; without one it measures.
+var parts = map[string]func(ctx context.Context, args []string, stdout io.Writer) error{
+	childUpstream:  runUpstream,
+	childLoad:      runLoad,
+	childProfiled:  runProfiled,
+	"instructions": runInstructions,
+}
+
+// run is the whole program.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	part := measureAll
-	if len(args) > 0 {
-		switch args[0] {
-		case partUpstream:
-			part, args = runUpstream, args[1:]
-		case partLoad:
-			part, args = runLoad, args[1:]
-		case partProfiled:
-			part, args = runProfiled, args[1:]
-		}
+	if len(args) > 0 && parts[args[0]] != nil {
+		part, args = parts[args[0]], args[1:]
 	}
 	err := part(ctx, args, stdout)
-	if err == flag.ErrHelp {
+	if errors.Is(err, flag.ErrHelp) {
 		return 2
 	}
 	if err != nil {
@@ -51,53 +62,57 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// The parts that run as processes of their own, by the first argument.
-const (
-	partUpstream = "upstream"
-	partLoad     = "load"
-	partProfiled = "profiled"
-)
-
-// plan is what to measure.
+// plan is what to measure, and for how long.
 type plan struct {
-	duration    time.Duration // of one point
-	rounds      int
-	connections []int
-	slow        int           // streams
-	slowFor     time.Duration // the length of each
-	starts      int
-	profile     time.Duration // of each of the two profiles
-	keep        string        // directory for the profiles; "" = they are thrown away
+	Quick    bool          `json:"quick"`
+	Budget   time.Duration `json:"budget"` // of the whole run, in nanoseconds
+	Rounds   int           `json:"rounds"`
+	Sections []string      `json:"sections"`
+
+	into  string
+	peers string
 }
 
-func parsePlan(args []string, out io.Writer) (plan, error) {
-	var p plan
-	var conns string
+func parsePlan(args []string, out io.Writer) (*plan, error) {
+	p := &plan{}
+	var sections string
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(out)
-	f.DurationVar(&p.duration, "duration", 2*time.Second, "length of one measurement")
-	f.IntVar(&p.rounds, "rounds", 5, "rounds; in each, gateway and nginx take turns in going first")
-	f.StringVar(&conns, "connections", "1,32,128", "numbers of connections")
-	f.IntVar(&p.slow, "slow-streams", 1000, "streams held open at once for the memory figure; 0 = skip")
-	f.DurationVar(&p.slowFor, "slow-for", 8*time.Second, "length of a slow stream, at 10 events a second")
-	f.IntVar(&p.starts, "starts", 5, "starts measured for the time to become ready")
-	f.DurationVar(&p.profile, "profile", 4*time.Second, "length of each profiled load; 0 = skip")
-	f.StringVar(&p.keep, "keep", "", "directory in which the profiles are kept")
+	f.BoolVar(&p.Quick, "quick", false, "about two minutes: fewer rounds and points, figures for the eye only")
+	f.DurationVar(&p.Budget, "budget", 0, "time of the whole run, divided over the sections (default 17m, with -quick 110s)")
+	f.IntVar(&p.Rounds, "rounds", 0, "rounds of each point; in each the targets take turns (default 5, with -quick 2)")
+	f.StringVar(&sections, "sections", "", "sections to measure, separated by commas (default all: "+strings.Join(sectionNames(), ",")+")")
+	f.StringVar(&p.into, "report", "bench/report", "directory for the report: report.md, report.json, plots, profiles")
+	f.StringVar(&p.peers, "peers", "bench/peers.yaml", "other gateways; see peers.example.yaml")
 	if err := f.Parse(args); err != nil {
-		return p, err
+		return nil, err
 	}
 	if f.NArg() > 0 {
-		return p, fmt.Errorf("unexpected argument %q", f.Arg(0))
+		return nil, fmt.Errorf("unexpected argument %q", f.Arg(0))
 	}
-	for _, s := range strings.Split(conns, ",") {
-		n, err := strconv.Atoi(strings.TrimSpace(s))
-		if err != nil || n < 1 {
-			return p, fmt.Errorf("-connections: %q is not a number of connections", s)
+	def := func(quick, full time.Duration) time.Duration {
+		if p.Quick {
+			return quick
 		}
-		p.connections = append(p.connections, n)
+		return full
 	}
-	if p.rounds < 1 || p.duration < 100*time.Millisecond {
-		return p, fmt.Errorf("at least one round of 100ms")
+	if p.Budget == 0 {
+		p.Budget = def(110*time.Second, 17*time.Minute)
+	}
+	if p.Rounds == 0 {
+		p.Rounds = int(def(2, 5))
+	}
+	if p.Rounds < 0 || p.Budget < 10*time.Second {
+		return nil, errors.New("at least one round and 10s are needed")
+	}
+	p.Sections = sectionNames()
+	if sections != "" {
+		p.Sections = strings.Split(sections, ",")
+	}
+	for _, s := range p.Sections {
+		if !slices.Contains(sectionNames(), s) {
+			return nil, fmt.Errorf("-sections: there is no %q; there are %s", s, strings.Join(sectionNames(), ", "))
+		}
 	}
 	return p, nil
 }

@@ -3,179 +3,164 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 )
 
-// point is one measurement of one target.
-type point struct {
-	tally
-	perRequest float64 // processor time, µs
+// sample is one load on one target.
+type sample struct {
+	*tally
+	cpu time.Duration // of the target; 0 = not known
 }
 
-// measure loads the target and divides its processor time by the requests. It waits a
-// little before the second reading, so that work put off (the ledger's writer) is counted.
-func (t *target) measure(ctx context.Context, connections int, k kind, long time.Duration) (point, error) {
-	before, err := t.cpu()
-	if err != nil {
-		return point{}, err
-	}
-	sum, err := load(ctx, t.addr, connections, k, long)
-	if err != nil {
-		return point{}, fmt.Errorf("%s: %w", t.name, err)
-	}
-	time.Sleep(200 * time.Millisecond)
-	after, err := t.cpu()
-	if err != nil {
-		return point{}, err
-	}
-	return point{tally: sum, perRequest: float64((after - before).Microseconds()) / float64(sum.Requests)}, nil
+// perRequest is the target's processor time in µs.
+func (s *sample) perRequest() float64 {
+	return float64(s.cpu.Nanoseconds()) / 1000 / float64(max(s.Requests, 1))
 }
 
-func measureAll(ctx context.Context, args []string, out io.Writer) error {
-	p, err := parsePlan(args, out)
-	if err != nil {
-		return err
-	}
-	g, err := prepare(ctx, p.slowFor)
-	if err != nil {
-		return err
-	}
-	defer g.end()
-	printMachine(out, g.nginx)
-	if err := g.measureStarts(p, out); err != nil {
-		return err
-	}
-	if err := g.measureLoads(ctx, p, out); err != nil {
-		return err
-	}
-	if p.slow > 0 {
-		if err := g.measureSlow(ctx, p, out); err != nil {
-			return err
+// settle is how long work that a target has put off (the ledger's writer, the log's) is waited
+// for before its processor time is read.
+const settle = 80 * time.Millisecond
+
+// shoot does a job on a target and reads its processor time around it.
+func (s *section) shoot(ctx context.Context, t *target, j job) (*sample, error) {
+	var before, after time.Duration
+	var err error
+	j.Addr = t.addr
+	j.TLS = j.TLS || t.tls
+	if t.process != nil {
+		if before, err = t.cpu(); err != nil {
+			return nil, err
 		}
 	}
-	if p.profile > 0 {
-		return g.measureSplit(ctx, p, out)
-	}
-	return nil
-}
-
-func (g *ground) measureStarts(p plan, out io.Writer) error {
-	var took []float64
-	for range p.starts {
-		t, err := g.beginGateway("")
-		if err != nil {
-			return err
-		}
-		took = append(took, float64(t.ready.Microseconds())/1000)
-		t.end()
-	}
-	if len(took) > 0 {
-		fmt.Fprintf(out, "\n## Start\n\nFrom exec to the first 200 on /readyz, empty ledger, %d starts: min %.0f ms, median %.0f ms.\n",
-			len(took), slices.Min(took), median(took))
-	}
-	return nil
-}
-
-// measureLoads runs every round of every load on both targets, which both stay up; the one
-// that is not measured is idle.
-func (g *ground) measureLoads(ctx context.Context, p plan, out io.Writer) error {
-	gateway, err := g.beginGateway("")
+	sum, err := j.do(ctx, nil)
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("%s: %w", t.name, err)
 	}
-	defer gateway.end()
-	both := []*target{gateway}
-	if g.nginx != "" {
-		nginx, err := g.beginNginx()
-		if err != nil {
-			return err
+	s.count(t, sum)
+	if t.process != nil {
+		time.Sleep(settle)
+		if after, err = t.cpu(); err != nil {
+			return nil, err
 		}
-		defer nginx.end()
-		both = append(both, nginx)
 	}
-	for _, k := range []kind{kindPost, kindStream} {
-		t := &table{kind: k}
-		for _, n := range p.connections {
-			for _, t := range both { // connections made, pools filled
-				if _, err := load(ctx, t.addr, n, k, 200*time.Millisecond); err != nil {
-					return fmt.Errorf("%s: %w", t.name, err)
-				}
+	return &sample{sum, after - before}, nil
+}
+
+// count adds a tally's errors to the section's.
+func (s *section) count(t *target, sum *tally) {
+	if sum.Errors == 0 && sum.Requests == 0 {
+		sum.fail(fmt.Errorf("no request was answered"))
+	}
+	s.Requests += sum.Requests
+	s.Errors += sum.Errors
+	for _, e := range sum.Examples {
+		if len(s.Examples) < 10 {
+			s.Examples = append(s.Examples, t.name+": "+e)
+		}
+	}
+}
+
+// warm fills pools and caches: a short closed load that counts for nothing but its errors.
+func (s *section) warm(ctx context.Context, t *target, j job) error {
+	j.Mode, j.Duration, j.Rate, j.Bucket = closed, 150*time.Millisecond, 0, 0
+	_, err := s.shoot(ctx, t, j)
+	return err
+}
+
+// alternate runs the shots of a round on every target in turn, and the next round in the
+// opposite order, so that what changes on the machine meets all of them.
+func alternate(rounds int, targets []*target, shot func(t *target) error) error {
+	for round := range rounds {
+		order := slices.Clone(targets)
+		if round%2 == 1 {
+			slices.Reverse(order)
+		}
+		for _, t := range order {
+			if err := shot(t); err != nil {
+				return err
 			}
-			r := row{connections: n, points: map[string][]point{}}
-			for round := range p.rounds {
-				order := slices.Clone(both)
-				if round%2 == 1 {
-					slices.Reverse(order)
-				}
-				for _, t := range order {
-					m, err := t.measure(ctx, n, k, p.duration)
-					if err != nil {
-						return err
-					}
-					r.points[t.name] = append(r.points[t.name], m)
-				}
-			}
-			t.rows = append(t.rows, r)
 		}
-		t.print(out)
 	}
 	return nil
 }
 
-// measureSlow holds many slow streams open on fresh targets and looks at their memory and
-// processor time.
-func (g *ground) measureSlow(ctx context.Context, p plan, out io.Writer) error {
-	fmt.Fprintf(out, "\n## %d slow streams\n\n10 events a second each, for %v, each target fresh.\n\n| | resident before | most resident | cpu, %% of a core |\n| --- | --- | --- | --- |\n", p.slow, p.slowFor)
-	begins := []func() (*target, error){func() (*target, error) { return g.beginGateway("") }}
-	if g.nginx != "" {
-		begins = append(begins, g.beginNginx)
-	}
-	for _, begin := range begins {
-		t, err := begin()
-		if err != nil {
-			return err
+// series is the samples of each target, by its name, in the order of the rounds.
+type series map[string][]*sample
+
+// run measures a job on targets in alternation. request makes the job's requests for each.
+func (s *section) run(ctx context.Context, targets []*target, j job, request func(*target) [][]byte) (series, error) {
+	out := series{}
+	for _, t := range targets {
+		j.Requests = request(t)
+		if err := s.warm(ctx, t, j); err != nil {
+			return nil, err
 		}
-		idle, most, core, err := t.holdSlow(ctx, p.slow)
-		t.end()
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(out, "| %s | %.0f MiB | %.0f MiB | %.0f |\n", t.name, mib(idle), mib(most), 100*core)
 	}
-	return nil
+	err := alternate(s.rounds, targets, func(t *target) error {
+		j.Requests = request(t)
+		m, err := s.shoot(ctx, t, j)
+		if err == nil {
+			out[t.name] = append(out[t.name], m)
+		}
+		return err
+	})
+	return out, err
 }
 
-func mib(n int64) float64 { return float64(n) / (1 << 20) }
+// of is the requests of one kind.
+func of(k kind) func(*target) [][]byte {
+	return func(t *target) [][]byte { return [][]byte{t.request(k)} }
+}
 
-func (t *target) holdSlow(ctx context.Context, n int) (idle, most int64, core float64, err error) {
-	idle = t.resident()
-	before, err := t.cpu()
-	if err != nil {
-		return 0, 0, 0, err
+// values are a figure of every round.
+func values(list []*sample, figure func(*sample) float64) []float64 {
+	out := make([]float64, len(list))
+	for i, m := range list {
+		out[i] = figure(m)
 	}
-	type result struct {
-		tally
-		err error
+	return out
+}
+
+// The figures of a sample.
+func perRequest(m *sample) float64 { return m.perRequest() }
+func perSecond(m *sample) float64  { return m.perSecond() }
+
+func quantile(q float64) func(*sample) float64 {
+	return func(m *sample) float64 { return micros(m.Latency.at(q)) }
+}
+
+func firstQuantile(q float64) func(*sample) float64 {
+	return func(m *sample) float64 { return micros(m.First.at(q)) }
+}
+
+func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
+
+// paired combines two targets' values round by round.
+func paired(a, b []float64, how func(a, b float64) float64) []float64 {
+	out := make([]float64, min(len(a), len(b)))
+	for i := range out {
+		out[i] = how(a[i], b[i])
 	}
-	ended := make(chan result, 1)
-	go func() {
-		sum, err := load(ctx, t.addr, n, kindSlow, 0)
-		ended <- result{sum, err}
-	}()
-	look := time.NewTicker(100 * time.Millisecond)
-	defer look.Stop()
-	for {
-		select {
-		case <-look.C:
-			most = max(most, t.resident())
-		case r := <-ended:
-			if r.err != nil {
-				return 0, 0, 0, fmt.Errorf("%s: %w", t.name, r.err)
-			}
-			after, err := t.cpu()
-			return idle, most, (after - before).Seconds() / r.Elapsed.Seconds(), err
-		}
+	return out
+}
+
+func divided(a, b float64) float64 {
+	if b == 0 {
+		return 0
 	}
+	return a / b
+}
+
+func less(a, b float64) float64 { return a - b }
+
+func median(v []float64) float64 {
+	if len(v) == 0 {
+		return 0
+	}
+	v = slices.Sorted(slices.Values(v))
+	if n := len(v); n%2 == 0 {
+		return (v[n/2-1] + v[n/2]) / 2
+	}
+	return v[len(v)/2]
 }

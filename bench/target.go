@@ -13,31 +13,72 @@ import (
 	"time"
 )
 
-// target is a proxy in front of the upstream, running.
+// target is something that answers requests: a proxy in front of the upstream, or the upstream
+// itself.
 type target struct {
-	*process
-	name  string
-	addr  string
-	ready time.Duration // from its start to its first ready answer
+	*process          // nil: its processor time and memory are not known
+	name     string   // "gateway", "nginx", "direct", a variant's or a peer's name
+	addr     string   // of its callers' side
+	path     string   // where chat completions are
+	headers  headers  // of every request
+	models   models   // its names of our models, where they differ
+	loads    []string // the loads that it takes part in; none = all
+	ready    time.Duration
+	admin    string // the gateway's operators' side; "" = no gateway
+	caller   string // by which the upstream counts its calls
+	tls      bool   // its callers' side is encrypted
 }
 
-// ground is where one run of this program lives: a directory, the upstream, the binaries.
+type (
+	headers map[string]string
+	models  map[string]string
+)
+
+// The keys of the gateway's callers, and what it sends upstream.
+const (
+	benchKey = "ilk-bench-0123456789"
+	sentKey  = "sk-upstream-0123456789"
+)
+
+const chatPath = "/v1/chat/completions"
+
+// takes says whether a load of this kind is for the target.
+func (t *target) takes(k kind) bool {
+	if len(t.loads) == 0 {
+		return true
+	}
+	for _, l := range t.loads {
+		if l == k.name {
+			return true
+		}
+	}
+	return false
+}
+
+// ground is where one run lives: a directory, the binaries, the upstream, and what was started
+// on it.
 type ground struct {
 	dir       string
 	interlock string // the binary
 	nginx     string // the binary, "" where there is none
 	upstream  *process
 	addr      string // of the upstream
+	plugins   string // a data directory whose plugin cache is warm, "" as long as there is none
 	count     int    // of targets, for their files
+	port      int    // the last that was handed out, from 12000
+	books     []book
 }
 
 // prepare builds the gateway, looks for nginx and starts the upstream.
-func prepare(ctx context.Context, slowFor time.Duration) (*ground, error) {
+func prepare(ctx context.Context, upstreamAt string) (*ground, error) {
 	dir, err := os.MkdirTemp("", "interlock-bench-")
 	if err != nil {
 		return nil, err
 	}
-	g := &ground{dir: dir, interlock: filepath.Join(dir, "interlock")}
+	g := &ground{dir: dir, interlock: filepath.Join(dir, "interlock"), port: os.Getpid() % 18000}
+	if err := os.Chmod(dir, 0o755); err != nil { // nginx's workers are another user's
+		return nil, err
+	}
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", g.interlock, "github.com/interlock-gateway/interlock/cmd/interlock")
 	if out, err := build.CombinedOutput(); err != nil {
 		g.end()
@@ -48,23 +89,22 @@ func prepare(ctx context.Context, slowFor time.Duration) (*ground, error) {
 			break
 		}
 	}
-	if err := g.beginUpstream(slowFor); err != nil {
+	if err := g.beginUpstream(upstreamAt); err != nil {
 		g.end()
-		return nil, err
+		return nil, fmt.Errorf("the upstream: %w", err)
 	}
 	return g, nil
 }
 
-func (g *ground) beginUpstream(slowFor time.Duration) error {
+func (g *ground) beginUpstream(at string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	g.upstream, err = begin(filepath.Join(g.dir, "upstream.log"), self, partUpstream, "-slow-for", slowFor.String())
-	if err != nil {
+	if g.upstream, err = begin(filepath.Join(g.dir, "upstream.log"), self, childUpstream, "-listen", at); err != nil {
 		return err
 	}
-	return until(g.upstream, 10*time.Second, func() bool {
+	return g.upstream.until(10*time.Second, func() bool {
 		b, _ := os.ReadFile(g.upstream.log)
 		line, _, whole := strings.Cut(string(b), "\n")
 		g.addr = line
@@ -79,80 +119,30 @@ func (g *ground) end() {
 	_ = os.RemoveAll(g.dir)
 }
 
-// until waits for something that a child is to reach.
-func until(p *process, most time.Duration, reached func() bool) error {
-	for end := time.Now().Add(most); !reached(); {
-		select {
-		case <-p.ended:
-			return errors.New("it ended early: " + p.output())
-		case <-time.After(time.Millisecond):
-		}
-		if time.Now().After(end) {
-			return fmt.Errorf("not ready within %v: %s", most, p.output())
-		}
-	}
-	return nil
+// direct is the upstream without anything in front of it.
+func (g *ground) direct() *target {
+	return &target{process: g.upstream, name: "direct", addr: g.addr, path: chatPath, headers: headers{"Authorization": "Bearer " + sentKey}}
 }
 
-// freeAddr is an address that was free a moment ago.
-func freeAddr() (string, error) {
-	ln, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		return "", err
+// freeAddr is an address where nothing listens, handed out once. It is below the ports that
+// the kernel gives to outgoing connections, so that none of thousands of these takes it.
+func (g *ground) freeAddr() (string, error) {
+	for range 10000 {
+		g.port = 12000 + (g.port+1)%18000
+		addr := fmt.Sprintf("127.0.0.1:%d", g.port)
+		ln, err := net.Listen("tcp4", addr)
+		if err == nil {
+			return addr, ln.Close()
+		}
 	}
-	defer ln.Close()
-	return ln.Addr().String(), nil
+	return "", errors.New("no free port from 12000 to 30000")
 }
 
-// gatewayFile is the whole product with its defaults: the default policy, the ledger in
-// SQLite with group commit, logs at info (to a file). Only the channel's concurrency is
-// raised above its default, to what the benchmark asks of one channel.
-const gatewayFile = `version: 1
-watch: false
-listen: {address: "%s", drain_delay: 0s, drain_timeout: 1s}
-admin: {listen: "%s"}
-data_dir: %s
-storage: {url: "sqlite:%s"}
-providers:
-  upstream: {adapter: openai, base_url: "http://%s/v1"}
-groups:
-  - name: bench
-    channels:
-      - {name: one, provider: upstream, credential: sk-upstream-0123456789, max_concurrency: 4096, models: "*"}
-keys:
-  - {name: bench, key: %s, groups: [bench]}
-log: {level: info, format: json}
-`
-
-// beginGateway starts a gateway with a file and a ledger of its own. With a profile it runs
-// inside this program's binary, which is the same code, and writes its profile at its end.
-func (g *ground) beginGateway(profile string) (*target, error) {
+// folder makes a directory for a target's files.
+func (g *ground) folder(name string) (string, error) {
 	g.count++
-	dir := filepath.Join(g.dir, fmt.Sprintf("gateway-%d", g.count))
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return nil, err
-	}
-	addr, err := freeAddr()
-	if err != nil {
-		return nil, err
-	}
-	admin, err := freeAddr()
-	if err != nil {
-		return nil, err
-	}
-	file := filepath.Join(dir, "interlock.yaml")
-	text := fmt.Sprintf(gatewayFile, addr, admin, filepath.Join(dir, "data"), filepath.Join(dir, "ledger.db"), g.addr, benchKey)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		return nil, err
-	}
-	binary, args := g.interlock, []string{"serve", "--config", file}
-	if profile != "" {
-		if binary, err = os.Executable(); err != nil {
-			return nil, err
-		}
-		args = []string{partProfiled, "-config", file, "-profile", profile}
-	}
-	return beginTarget("gateway", addr, "http://"+admin+"/readyz", filepath.Join(dir, "log"), binary, args...)
+	dir := filepath.Join(g.dir, fmt.Sprintf("%s-%d", name, g.count))
+	return dir, os.Mkdir(dir, 0o755)
 }
 
 const nginxFile = `daemon off;
@@ -160,10 +150,11 @@ worker_processes 2;
 pid %[1]s/nginx.pid;
 error_log %[1]s/error.log warn;
 worker_rlimit_nofile 20000;
-events { worker_connections 8192; }
+events { worker_connections 16384; }
 http {
   access_log off;
   client_body_temp_path %[1]s/b; proxy_temp_path %[1]s/p; fastcgi_temp_path %[1]s/f; uwsgi_temp_path %[1]s/u; scgi_temp_path %[1]s/s;
+  client_max_body_size 0;
   keepalive_requests 100000000;
   upstream bench { server %[3]s; keepalive 2048; keepalive_requests 100000000; }
   server {
@@ -172,8 +163,10 @@ http {
       proxy_pass http://bench;
       proxy_http_version 1.1;
       proxy_set_header Connection "";
-      proxy_set_header Authorization "Bearer sk-upstream-0123456789";
+      proxy_set_header Authorization "Bearer ` + sentKey + `";
       proxy_buffering off;
+      proxy_request_buffering off;
+      proxy_read_timeout 10m;
     }
     location = /readyz { return 200; }
   }
@@ -183,15 +176,11 @@ http {
 // beginNginx starts nginx: as many workers as the reference machine has cores, connections
 // to the upstream kept, nothing buffered, nothing logged.
 func (g *ground) beginNginx() (*target, error) {
-	g.count++
-	dir := filepath.Join(g.dir, fmt.Sprintf("nginx-%d", g.count))
-	if err := os.Mkdir(dir, 0o755); err != nil {
+	dir, err := g.folder("nginx")
+	if err != nil {
 		return nil, err
 	}
-	if err := os.Chmod(g.dir, 0o755); err != nil { // its workers are another user's
-		return nil, err
-	}
-	addr, err := freeAddr()
+	addr, err := g.freeAddr()
 	if err != nil {
 		return nil, err
 	}
@@ -199,18 +188,18 @@ func (g *ground) beginNginx() (*target, error) {
 	if err := os.WriteFile(file, fmt.Appendf(nil, nginxFile, dir, addr, g.addr), 0o600); err != nil {
 		return nil, err
 	}
-	return beginTarget("nginx", addr, "http://"+addr+"/readyz", filepath.Join(dir, "log"), g.nginx, "-c", file, "-p", dir)
+	t := &target{name: "nginx", addr: addr, path: chatPath, headers: headers{"Authorization": "Bearer " + benchKey}}
+	return t, t.begin("http://"+addr+"/readyz", filepath.Join(dir, "log"), g.nginx, "-c", file, "-p", dir)
 }
 
-// beginTarget starts the proxy and waits until it says that it is ready.
-func beginTarget(name, addr, readyURL, log, binary string, args ...string) (*target, error) {
+// begin starts the target and waits until it says that it is ready.
+func (t *target) begin(readyURL, log, binary string, args ...string) (err error) {
 	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	start := time.Now()
-	p, err := begin(log, binary, args...)
-	if err != nil {
-		return nil, err
+	if t.process, err = begin(log, binary, args...); err != nil {
+		return err
 	}
-	err = until(p, 30*time.Second, func() bool {
+	err = t.until(time.Minute, func() bool {
 		resp, err := client.Get(readyURL)
 		if err != nil {
 			return false
@@ -219,8 +208,9 @@ func beginTarget(name, addr, readyURL, log, binary string, args ...string) (*tar
 		return resp.StatusCode == http.StatusOK
 	})
 	if err != nil {
-		p.end()
-		return nil, fmt.Errorf("%s: %w", name, err)
+		t.end()
+		return fmt.Errorf("%s: %w", t.name, err)
 	}
-	return &target{process: p, name: name, addr: addr, ready: time.Since(start)}, nil
+	t.ready = time.Since(start)
+	return nil
 }
