@@ -25,11 +25,16 @@ const (
 	assistant
 )
 
+// messageIndex says which message it is. The path is put together for an error only.
+type messageIndex int
+
+func (i messageIndex) path() string { return "messages[" + strconv.Itoa(int(i)) + "]" }
+
 func appendMessages(b []byte, r *chat.Request, ext *extension) ([]byte, error) {
 	b = appendSystem(b, r, ext)
 	w := writer{b: append(json.AppendKey(b, "messages"), '[')}
 	for i := range r.Messages {
-		if err := w.message(&r.Messages[i], "messages["+strconv.Itoa(i)+"]"); err != nil {
+		if err := w.message(&r.Messages[i], messageIndex(i)); err != nil {
 			return nil, err
 		}
 	}
@@ -89,7 +94,7 @@ func (w *writer) open(isUser bool) []byte {
 	return append(append(append(w.b, `{"role":"`...), role...), `","content":[`...)
 }
 
-func (w *writer) message(m *chat.Message, at string) error {
+func (w *writer) message(m *chat.Message, at messageIndex) error {
 	switch m.Role {
 	case chat.User:
 		from := len(w.b)
@@ -97,7 +102,7 @@ func (w *writer) message(m *chat.Message, at string) error {
 			return err
 		}
 		if len(w.b) == from {
-			return interlock.BadParam(at+".content", "must not be blank: this model's provider refuses it")
+			return interlock.BadParam(at.path()+".content", "must not be blank: this model's provider refuses it")
 		}
 	case chat.ToolRole:
 		return w.result(m, at)
@@ -107,7 +112,7 @@ func (w *writer) message(m *chat.Message, at string) error {
 	return nil
 }
 
-func (w *writer) parts(m *chat.Message, at string) error {
+func (w *writer) parts(m *chat.Message, at messageIndex) error {
 	for i := range m.Parts {
 		if err := w.part(m, i, at); err != nil {
 			return err
@@ -116,14 +121,14 @@ func (w *writer) parts(m *chat.Message, at string) error {
 	return nil
 }
 
-func (w *writer) part(m *chat.Message, i int, at string) error {
+func (w *writer) part(m *chat.Message, i int, at messageIndex) error {
 	p := &m.Parts[i]
 	control := cacheControl(p.Others)
 	if w.nested {
 		control = nil
 	}
 	if p.Kind != chat.Text {
-		return w.media(p, control, func() string { return at + ".content[" + strconv.Itoa(i) + "]" })
+		return w.media(p, control, func() string { return at.path() + ".content[" + strconv.Itoa(i) + "]" })
 	}
 	if !blank(p.Text) {
 		w.b = appendText(w.open(m.Role != chat.Assistant), p.Text, control)
@@ -133,7 +138,7 @@ func (w *writer) part(m *chat.Message, i int, at string) error {
 
 // assistant writes what the model said: its thinking, its text and its calls, in the order in
 // which it said them where the items of provider_data tell.
-func (w *writer) assistant(m *chat.Message, at string) error {
+func (w *writer) assistant(m *chat.Message, at messageIndex) error {
 	var text []byte // of the one part there is
 	said, calls, split := 0, 0, false
 	for item, thinking := range m.Own(name) {
@@ -175,8 +180,8 @@ func (w *writer) assistant(m *chat.Message, at string) error {
 	return nil
 }
 
-func (w *writer) callAt(m *chat.Message, i int, at string) error {
-	return w.call(&m.ToolCalls[i], func() string { return at + ".tool_calls[" + strconv.Itoa(i) + "]" })
+func (w *writer) callAt(m *chat.Message, i int, at messageIndex) error {
+	return w.call(&m.ToolCalls[i], func() string { return at.path() + ".tool_calls[" + strconv.Itoa(i) + "]" })
 }
 
 // piece writes a part of the assistant's text.

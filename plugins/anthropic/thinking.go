@@ -46,19 +46,19 @@ func newItem(kind string) []byte {
 }
 
 // thought writes a block of thinking as it came.
-func (w *writer) thought(item json.Value, text []byte, at string) error {
+func (w *writer) thought(item json.Value, text []byte, at messageIndex) error {
 	switch kind := item.Get("type"); {
 	case kind.Is(typeThinking):
 		signature := item.Get("signature")
 		if !signature.IsString() {
-			return interlock.BadParam(at+".provider_data", "an item of anthropic's has no signature")
+			return interlock.BadParam(at.path()+".provider_data", "an item of anthropic's has no signature")
 		}
 		b := append(w.open(false), `{"type":"thinking","thinking":`...)
 		w.b = append(json.AppendMember(json.AppendQuote(b, text), "signature", signature), '}')
 	case kind.Is(typeRedacted):
 		data := item.Get("data")
 		if !data.IsString() {
-			return interlock.BadParam(at+".provider_data", "an item of anthropic's has no data")
+			return interlock.BadParam(at.path()+".provider_data", "an item of anthropic's has no data")
 		}
 		w.b = append(append(append(w.open(false), `{"type":"redacted_thinking","data":`...), data...), '}')
 	}

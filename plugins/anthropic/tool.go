@@ -189,7 +189,7 @@ func (w *writer) call(t *chat.ToolCall, at func() string) error {
 
 // result writes the message of a tool. What says how far to cache stands beside the content, as
 // the last part of it has it.
-func (w *writer) result(m *chat.Message, at string) error {
+func (w *writer) result(m *chat.Message, at messageIndex) error {
 	w.b = appendID(append(w.open(true), `{"type":"tool_result","tool_use_id":`...), m.ToolCallID)
 	before := len(w.b)
 	w.b = append(json.AppendKey(w.b, "content"), '[')

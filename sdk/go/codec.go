@@ -87,12 +87,12 @@ func (r *Reader) U32() uint32 {
 
 // U64 reads a 64-bit integer.
 func (r *Reader) U64() uint64 {
-	low := r.U32()
-	high := r.U32()
-	if r.bad {
+	b := r.take(8)
+	if b == nil {
 		return 0
 	}
-	return uint64(high)<<32 | uint64(low)
+	return uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
+		uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
 }
 
 // Bool reads what Writer.Bool wrote.

@@ -60,6 +60,8 @@ type Out struct {
 	usage   Usage
 	few     [fewChoices]choice
 	more    []choice
+
+	headAt, headEnd int // in what is emitted: the head of this call's first chunk
 }
 
 // choice is what is known of one choice.

@@ -6,8 +6,18 @@ import (
 	"github.com/interlock-gateway/interlock/sdk/go/json"
 )
 
-// openHead begins a chunk, up to the value of choices.
-func (o *Out) openHead() []byte { return o.appendHead(o.events.Open(""), "chat.completion.chunk") }
+// openHead begins a chunk, up to the value of choices. All chunks of one call begin alike: the
+// first one's head is copied for the others.
+func (o *Out) openHead() []byte {
+	b := o.events.Open("")
+	if o.headEnd > 0 {
+		return append(b, b[o.headAt:o.headEnd]...)
+	}
+	o.headAt = len(b)
+	b = o.appendHead(b, "chat.completion.chunk")
+	o.headEnd = len(b)
+	return b
+}
 
 // appendHead appends an object's members up to the value of choices.
 func (o *Out) appendHead(b []byte, object string) []byte {

@@ -27,7 +27,7 @@ func check(b []byte, i, around int) int {
 		}
 		switch c := b[i]; {
 		case c == '"':
-			i = checkString(b, i)
+			i, _ = checkString(b, i)
 		case c|0x20 == '{': // or '['
 			if depth >= MaxDepth {
 				return -1
@@ -95,14 +95,10 @@ func checkKey(b []byte, i int) int {
 	if i >= len(b) || b[i] != '"' {
 		return -1
 	}
-	if i = checkString(b, i); i < 0 {
+	if i, _ = checkString(b, i); i < 0 {
 		return -1
 	}
-	i = blanks(b, i)
-	if i >= len(b) || b[i] != ':' {
-		return -1
-	}
-	return blanks(b, i+1)
+	return checkColon(b, i)
 }
 
 func literal(b []byte, i int, word string) int {
@@ -198,8 +194,16 @@ func escapeAt(b []byte) int {
 	return i
 }
 
-// checkString walks over the string whose opening quote is at i.
-func checkString(b []byte, i int) int {
+// checkColon walks over a colon and the blanks around it.
+func checkColon(b []byte, i int) int {
+	if i = blanks(b, i); i >= len(b) || b[i] != ':' {
+		return -1
+	}
+	return blanks(b, i+1)
+}
+
+// checkString walks over the string whose opening quote is at i, and says whether it has escapes.
+func checkString(b []byte, i int) (end int, escaped bool) {
 	i++
 	for {
 		for i+8 <= len(b) {
@@ -210,26 +214,27 @@ func checkString(b []byte, i int) int {
 			i += 8
 		}
 		if i >= len(b) {
-			return -1
+			return -1, false
 		}
 		switch c := b[i]; {
 		case c == '"':
-			return i + 1
+			return i + 1, escaped
 		case c == '\\':
 			n := escape(b[i:])
 			if n == 0 {
-				return -1
+				return -1, false
 			}
 			i += n
+			escaped = true
 		case c < 0x20:
-			return -1
+			return -1, false
 		case c < utf8.RuneSelf: // of the last few bytes
 			i++
 		default:
 			for i < len(b) && b[i] >= utf8.RuneSelf {
 				r, n := utf8.DecodeRune(b[i:])
 				if r == utf8.RuneError && n == 1 {
-					return -1
+					return -1, false
 				}
 				i += n
 			}

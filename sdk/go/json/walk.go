@@ -77,17 +77,19 @@ func (w *Walker) Member() bool {
 	if !w.next('}') {
 		return false
 	}
-	from := w.i
-	i := checkKey(w.b, from)
-	if i < 0 {
+	b, from := w.b, w.i
+	if from >= len(b) || b[from] != '"' {
 		return w.fail()
 	}
-	w.i = i
-	// Between the key and the value are a quote, a colon and blanks.
-	for i--; w.b[i] != '"'; i-- {
+	end, escaped := checkString(b, from)
+	if end < 0 {
+		return w.fail()
 	}
-	w.Key = w.b[from+1 : i : i]
-	if hasEscape(w.Key) {
+	if w.i = checkColon(b, end); w.i < 0 {
+		return w.fail()
+	}
+	w.Key = b[from+1 : end-1 : end-1]
+	if escaped {
 		w.Key = appendDecoded(nil, w.Key)
 	}
 	return true
@@ -99,11 +101,12 @@ func (w *Walker) Item() bool { return w.next(']') }
 
 // next goes behind the comma, or behind the end of what was entered.
 func (w *Walker) next(end byte) bool {
-	i := blanks(w.b, w.i)
-	if i >= len(w.b) {
+	b := w.b
+	i := blanks(b, w.i)
+	if i >= len(b) {
 		return w.fail()
 	}
-	c := w.b[i]
+	c := b[i]
 	switch {
 	case c == end:
 		w.depth--
@@ -113,7 +116,7 @@ func (w *Walker) next(end byte) bool {
 	case w.fresh:
 		w.fresh = false
 	case c == ',':
-		i = blanks(w.b, i+1)
+		i = blanks(b, i+1)
 	default:
 		return w.fail()
 	}
@@ -123,19 +126,19 @@ func (w *Walker) next(end byte) bool {
 
 // Value takes the value at hand.
 func (w *Walker) Value() Value {
-	from := w.i
+	b, from := w.b, w.i
 	end := -1
-	if from < len(w.b) && w.b[from] == '"' {
-		end = checkString(w.b, from)
+	if from < len(b) && b[from] == '"' {
+		end, _ = checkString(b, from)
 	} else {
-		end = check(w.b, from, w.depth)
+		end = check(b, from, w.depth)
 	}
 	if end < 0 {
 		w.fail()
 		return nil
 	}
 	w.i, w.whole = end, w.depth == 0
-	return Value(w.b[from:end:end])
+	return Value(b[from:end:end])
 }
 
 // End says whether the whole document was read, and is valid.
