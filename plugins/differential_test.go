@@ -35,6 +35,7 @@ var recorded = map[string]struct {
 	},
 	"gemini":  {folders: []string{"gemini", "vertex-gemini"}, but: []string{"models"}},
 	"mistral": {folders: []string{"mistral"}},
+	"ollama":  {folders: []string{"ollama"}, but: []string{"chat.completions"}},
 }
 
 // both runs every call on the native build and on the module, and fails the test where they

@@ -6,6 +6,7 @@ import (
 	"github.com/interlock-gateway/interlock/plugins/bedrock"
 	"github.com/interlock-gateway/interlock/plugins/gemini"
 	"github.com/interlock-gateway/interlock/plugins/mistral"
+	"github.com/interlock-gateway/interlock/plugins/ollama"
 )
 
 // natives are the adapters that come with the gateway.
@@ -15,4 +16,5 @@ var natives = map[string]Source{
 	"bedrock":   {Manifest: bedrock.Manifest, New: bedrock.New},
 	"gemini":    {Manifest: gemini.Manifest, New: gemini.New},
 	"mistral":   {Manifest: mistral.Manifest, New: mistral.New},
+	"ollama":    {Manifest: ollama.Manifest, New: ollama.New},
 }

@@ -80,6 +80,18 @@ func TestDialectBytes(t *testing.T) {
 			},
 			body: `{"candidates":[{"content":{"parts":[{"text":"r","thought":true},{"text":"a\"b"},{"functionCall":{"id":"t","name":"f","args":{"x":1}}}],"role":"model"},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":7,"cachedContentTokenCount":3,"candidatesTokenCount":3,"thoughtsTokenCount":1,"totalTokenCount":11},"modelVersion":"m","responseId":"c"}`,
 		},
+		"ollama": {
+			stream: [2]string{"/api/chat", `{"model":"m","stream":true}`},
+			whole:  [2]string{"/api/chat", `{"model":"m","stream":false}`},
+			events: []string{
+				`{"model":"m","created_at":"2023-11-14T22:13:21Z","message":{"role":"assistant","content":"","thinking":"r"},"done":false}`,
+				`{"model":"m","created_at":"2023-11-14T22:13:21Z","message":{"role":"assistant","content":"a"},"done":false}`,
+				`{"model":"m","created_at":"2023-11-14T22:13:21Z","message":{"role":"assistant","content":"\"b"},"done":false}`,
+				`{"model":"m","created_at":"2023-11-14T22:13:21Z","message":{"role":"assistant","content":"","tool_calls":[{"id":"t","function":{"index":0,"name":"f","arguments":{"x":1}}}]},"done":false}`,
+				`{"model":"m","created_at":"2023-11-14T22:13:21Z","message":{"role":"assistant","content":""},"done":true,"done_reason":"stop","total_duration":1000,"prompt_eval_count":7,"prompt_eval_cached_count":3,"eval_count":4}`,
+			},
+			body: `{"model":"m","created_at":"2023-11-14T22:13:22Z","message":{"role":"assistant","content":"a\"b","thinking":"r","tool_calls":[{"id":"t","function":{"index":0,"name":"f","arguments":{"x":1}}}]},"done":true,"done_reason":"stop","total_duration":1000,"prompt_eval_count":7,"prompt_eval_cached_count":3,"eval_count":4}`,
+		},
 		"bedrock": {
 			stream: [2]string{"/model/m/converse-stream", `{}`},
 			whole:  [2]string{"/model/m/converse", `{}`},
@@ -117,9 +129,12 @@ func TestDialectBytes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := script(t, "dialect "+name+everyEvent)
 			stream := streamOf(t, p, c.stream[0], c.stream[1])
-			if name == "bedrock" {
+			switch name {
+			case "bedrock":
 				require.Equal(t, c.events, messages(t, stream))
-			} else {
+			case "ollama":
+				require.Equal(t, strings.Join(c.events, "\n")+"\n", stream)
+			default:
 				require.Equal(t, strings.Join(c.events, "\n\n")+"\n\n", stream)
 			}
 			whole := ask(t, p, c.whole[0], c.whole[1])
@@ -169,6 +184,12 @@ func TestDialectErrors(t *testing.T) {
 			`{"error":{"code":400,"message":"The input token count exceeds the maximum number of tokens allowed: by far","status":"INVALID_ARGUMENT"}}`,
 			`{"error":{"code":429,"message":"later","status":"RESOURCE_EXHAUSTED"}}`,
 		},
+		"ollama": {
+			"/api/chat",
+			`{"error":"server busy, please try again.  maximum pending requests exceeded"}`,
+			`{"error":"prompt too long; exceeded max context length: by far"}`,
+			`{"error":"later"}`,
+		},
 		"bedrock": {
 			"/model/m/converse",
 			`{"message":"Service Unavailable"}`,
@@ -207,7 +228,7 @@ on chat
 
 func TestDialectFaults(t *testing.T) {
 	for text, want := range map[string]string{
-		"dialect latin\n":                                 "allowed: anthropic, azure, bedrock, gemini, mistral, openai",
+		"dialect latin\n":                                 "allowed: anthropic, azure, bedrock, gemini, mistral, ollama, openai",
 		"on chat\n  status 500\ndialect gemini\n":         "before the first rule",
 		"dialect gemini\non chat stream\n  delta {}\n":    "OpenAI's alone",
 		"dialect bedrock\non chat stream\n  comment \"\"": "server-sent events",

@@ -20,6 +20,7 @@ import (
 // credential.
 var shipped = map[string]string{
 	"anthropic": "header:x-api-key", "azure": "header:api-key", "bedrock": "bearer", "gemini": "header:x-goog-api-key",
+	"ollama":  "bearer",
 	"mistral": "bearer",
 }
 

@@ -17,6 +17,7 @@ var translators = map[string]string{
 	"gemini": "gemini", "vertex-gemini": "gemini",
 	"bedrock": "bedrock",
 	"azure":   "azure",
+	"ollama":  "ollama",
 	"mistral": "mistral",
 }
 
@@ -31,6 +32,7 @@ var foreign = map[string]struct {
 	"bedrock responses":                   {3, "the OpenAI-compatible endpoint needs no adapter"},
 	"bedrock chat.completions":            {2, "the OpenAI-compatible endpoint needs no adapter"},
 	"bedrock models":                      {1, "a list of models"},
+	"ollama chat.completions":             {9, "the OpenAI-compatible endpoint needs no adapter"},
 	"gemini models":                       {1, "a list of models"},
 }
 
