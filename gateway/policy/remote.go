@@ -2,16 +2,15 @@ package policy
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
+
+	"github.com/interlock-gateway/interlock/gateway/policy/peer"
 )
 
 // RemoteOptions say how a bundle server is asked.
@@ -52,7 +51,7 @@ const (
 // client asks one bundle server. It is used by one goroutine at a time.
 type client struct {
 	source Source
-	http   *http.Client
+	peer   *peer.Client
 }
 
 // answer is what a bundle server said: another bundle, or that it is still the same one.
@@ -81,41 +80,26 @@ func newClient(s Source) (*client, error) {
 	if err != nil || address.Host == "" || address.Scheme != "http" && address.Scheme != "https" {
 		return nil, errors.New("the address is no http or https URL")
 	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if o.CAFile != "" {
-		text, err := os.ReadFile(o.CAFile)
-		if err != nil {
-			return nil, err
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("%s holds no certificate", o.CAFile)
-		}
-	}
-	if o.ClientCert != "" {
-		if _, err := tls.LoadX509KeyPair(o.ClientCert, o.ClientKey); err != nil {
-			return nil, fmt.Errorf("client certificate: %w", err)
-		}
-		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			pair, err := tls.LoadX509KeyPair(o.ClientCert, o.ClientKey)
-			return &pair, err
-		}
-	}
-	return &client{source: s, http: &http.Client{
-		Transport: &http.Transport{
+	asks := peer.Options{Token: o.Token, ClientCert: o.ClientCert, ClientKey: o.ClientKey, CAFile: o.CAFile}
+	transport := func() *http.Transport {
+		return &http.Transport{
 			Proxy:                  http.ProxyFromEnvironment,
-			TLSClientConfig:        config,
-			ForceAttemptHTTP2:      true,
 			TLSHandshakeTimeout:    10 * time.Second,
 			ResponseHeaderTimeout:  longPollWait + headersTimeout,
 			IdleConnTimeout:        90 * time.Second,
 			MaxResponseHeaderBytes: maxHeaderOfReply,
 			DisableCompression:     true, // the archive is compressed; its limits are its own
-		},
+		}
+	}
+	c, err := peer.New(asks, transport, http.Client{
 		CheckRedirect: func(next *http.Request, before []*http.Request) error {
-			return redirect(next.URL, before[0].URL, len(before), o.Token != "" || o.ClientCert != "" || address.User != nil)
+			return redirect(next.URL, before[0].URL, len(before), asks.Credentials() || address.User != nil)
 		},
-	}}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &client{source: s, peer: c}, nil
 }
 
 // redirect keeps credentials, and what was asked for over TLS, where they were meant to go.
@@ -131,7 +115,7 @@ func redirect(to, from *url.URL, count int, credentials bool) error {
 	return nil
 }
 
-func (c *client) close() { c.http.CloseIdleConnections() }
+func (c *client) close() { c.peer.Close() }
 
 // get asks for the bundle, unless it is still the one with that ETag. wait is how long the
 // server may take to tell of another; 0 = not at all.
@@ -159,13 +143,9 @@ func (c *client) ask(ctx context.Context, etag string, wait time.Duration) (answ
 		}
 	}
 	req.Header.Set("Prefer", prefer)
-	req.Header.Set("User-Agent", "interlock")
-	if token := c.source.remote.options.Token; token != "" {
-		req.Header.Set("Authorization", "Bearer "+token)
-	}
-	resp, err := c.http.Do(req)
+	resp, err := c.peer.Do(req)
 	if err != nil {
-		return answer{}, unaddressed(err)
+		return answer{}, err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	a := answer{
@@ -183,7 +163,7 @@ func (c *client) ask(ctx context.Context, etag string, wait time.Duration) (answ
 	}
 	raw, err := readLimited(resp.Body, maxDownload)
 	if err != nil {
-		return a, unaddressed(err)
+		return a, peer.Unaddressed(err)
 	}
 	a.bundle, err = unpack(ctx, c.source, raw)
 	if a.bundle != nil {
@@ -212,15 +192,6 @@ func unpack(ctx context.Context, s Source, raw []byte) (*Bundle, error) {
 	}
 	b.raw = raw
 	return b, nil
-}
-
-// unaddressed takes the address out of an error, in which there may be a secret.
-func unaddressed(err error) error {
-	var at *url.Error
-	if errors.As(err, &at) {
-		return at.Err
-	}
-	return err
 }
 
 // shownURL returns an address without what may be a secret: who asks, and the query.

@@ -3,12 +3,15 @@ package decisionlog
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/interlock-gateway/interlock/gateway/policy/backlog"
+	"github.com/interlock-gateway/interlock/gateway/policy/peer"
+	"github.com/interlock-gateway/interlock/gateway/policy/sink"
 )
 
 const (
@@ -27,6 +30,7 @@ type Options struct {
 	Console *slog.Logger // nil = not there
 	File    string       // one event a line; opened anew when it was moved away or removed
 	URL     string       // of a server that takes OPA's decision logs; /logs is added, as OPA does
+	Peer    peer.Options // who asks it, and whom to believe
 
 	Instance string // tells this gateway's events from another's
 	Version  string // of the gateway
@@ -40,7 +44,7 @@ type Log struct {
 	options Options
 	labels  []byte
 	backlog *backlog.Backlog[Event]
-	file    *file
+	file    *sink.File
 	server  *server
 	lost    losses
 
@@ -51,20 +55,27 @@ type Log struct {
 }
 
 // Open starts a decision log: it owns one goroutine, and one more with a URL, until Close. The
-// error is the file's.
+// error is the file's, or that of a certificate.
 func Open(o Options) (*Log, error) {
 	l := &Log{options: o, backlog: newBacklog(), stop: make(chan struct{}), done: make(chan struct{})}
 	l.lost = losses{log: o.Log, count: o.Dropped}
 	l.labels, _ = json.Marshal(map[string]string{"app": "interlock", "id": o.Instance, "version": o.Version}) // texts marshal
 	if o.File != "" {
-		f, err := openFile(o.File)
+		f, err := sink.OpenFile(o.File)
 		if err != nil {
 			return nil, err
 		}
 		l.file = f
 	}
 	if o.URL != "" {
-		l.server = newServer(o.URL, o.Log, &l.lost)
+		s, err := newServer(&o, &l.lost)
+		if err != nil {
+			if l.file != nil {
+				err = errors.Join(err, l.file.Close())
+			}
+			return nil, err
+		}
+		l.server = s
 	}
 	go l.run()
 	return l, nil
@@ -87,7 +98,7 @@ func (l *Log) end(ctx context.Context) error {
 	<-l.done
 	var err error
 	if l.file != nil {
-		err = l.file.close()
+		err = l.file.Close()
 	}
 	if l.server != nil {
 		ctx, cancel := context.WithTimeout(ctx, closeTimeout)
@@ -140,12 +151,12 @@ func (l *Log) write(now time.Time, events []Event, lines []byte) []byte {
 		}
 	}
 	if l.file != nil {
-		if err := l.file.write(now, lines); err != nil {
+		if err := l.file.Write(now, lines); err != nil {
 			l.lost.add(int64(len(events)))
-			if l.file.fails(true) {
+			if l.file.Fails(true) {
 				l.options.Log.Error(failsMessage, "file", l.options.File, "error", err.Error())
 			}
-		} else if l.file.fails(false) {
+		} else if l.file.Fails(false) {
 			l.options.Log.Info(worksMessage, "file", l.options.File)
 		}
 	}

@@ -311,19 +311,6 @@ func TestConsoleIsOPAs(t *testing.T) {
 	require.Equal(t, "because", line["result"].(map[string]any)["reason"])
 }
 
-func TestLogsOf(t *testing.T) {
-	for from, to := range map[string]string{
-		"https://c.example":          "https://c.example/logs",
-		"https://c.example/":         "https://c.example/logs",
-		"https://c.example/v1/opa":   "https://c.example/v1/opa/logs",
-		"https://c.example/logs":     "https://c.example/logs",
-		"https://c.example/logs?a=b": "https://c.example/logs?a=b",
-		"https://c.example/x?a=b":    "https://c.example/x/logs?a=b",
-	} {
-		require.Equal(t, to, logsOf(from))
-	}
-}
-
 func TestAddAllocatesNothing(t *testing.T) {
 	l := &Log{backlog: newBacklog()}
 	var taken []Event

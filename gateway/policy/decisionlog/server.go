@@ -4,33 +4,24 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"errors"
-	"fmt"
-	"io"
 	"log/slog"
-	"math/rand/v2"
-	"net/http"
-	"net/url"
-	"strings"
 	"sync"
 	"time"
+
+	"github.com/interlock-gateway/interlock/gateway/policy/sink"
 )
 
 const (
-	batchBytes    = 256 << 10 // uncompressed; some 400 events, which compress to about a tenth
-	batchAge      = time.Second
-	unsentBytes   = 16 << 20 // what a server may be behind before the oldest batch is dropped
-	postTimeout   = 30 * time.Second
-	shortestPause = 100 * time.Millisecond
-	longestPause  = 30 * time.Second
+	batchBytes  = 256 << 10 // uncompressed; some 400 events, which compress to about a tenth
+	batchAge    = time.Second
+	unsentBytes = 16 << 20 // what a server may be behind before the oldest batch is dropped
 )
 
 // server sends batches of events to a server that takes OPA's decision logs.
 type server struct {
-	url    string
-	client *http.Client
-	log    *slog.Logger
-	lost   *losses
+	to   *sink.Server
+	log  *slog.Logger
+	lost *losses
 
 	mu      sync.Mutex
 	batches []*batch // the last one may still grow
@@ -50,26 +41,15 @@ type batch struct {
 	began  time.Time
 }
 
-func newServer(to string, log *slog.Logger, lost *losses) *server {
-	s := &server{url: logsOf(to), log: log, lost: lost, grown: make(chan struct{}, 1), done: make(chan struct{})}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.MaxIdleConnsPerHost = 1
-	s.client = &http.Client{
-		Transport: transport, Timeout: postTimeout,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+func newServer(o *Options, lost *losses) (*server, error) {
+	to, err := sink.NewServer(sink.At(o.URL, "logs"), o.Peer)
+	if err != nil {
+		return nil, err
 	}
+	s := &server{to: to, log: o.Log, lost: lost, grown: make(chan struct{}, 1), done: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	go s.run()
-	return s
-}
-
-// logsOf is where OPA sends decision logs: the service's URL and /logs.
-func logsOf(to string) string {
-	u, err := url.Parse(to)
-	if err != nil || strings.HasSuffix(strings.TrimSuffix(u.Path, "/"), "/logs") {
-		return to // the configuration has checked it
-	}
-	return u.JoinPath("logs").String()
+	return s, nil
 }
 
 // add puts an event into the batch that grows. Past the bound the oldest batch is dropped.
@@ -123,7 +103,7 @@ func (s *server) close(ctx context.Context) {
 	defer context.AfterFunc(ctx, s.cancel)()
 	<-s.done
 	s.cancel()
-	s.client.CloseIdleConnections()
+	s.to.Close()
 }
 
 func (s *server) run() {
@@ -172,31 +152,24 @@ func (s *server) next() (b *batch, over bool) {
 func (s *server) send(b *batch) {
 	body := compressed(append(b.body, ']'))
 	failing := false
-	for pause := shortestPause; ; pause = min(2*pause, longestPause) {
-		err := s.post(body)
+	for pause := sink.FirstPause; ; pause = pause.Next() {
+		err := s.to.Post(s.ctx, body, true)
 		if err == nil {
 			if failing {
-				s.log.Info(worksMessage, "url", redacted(s.url))
+				s.log.Info(worksMessage, "url", s.to.Shown())
 			}
 			return
 		}
-		var refused *refused
-		final := errors.As(err, &refused) && refused.final()
-		if final || s.ctx.Err() != nil {
+		if sink.Final(err) || s.ctx.Err() != nil {
 			s.lost.add(b.events)
-			s.log.Error("the decision log's server did not take events", "url", redacted(s.url), "events", b.events, "error", err.Error())
+			s.log.Error("the decision log's server did not take events", "url", s.to.Shown(), "events", b.events, "error", err.Error())
 			return
 		}
 		if !failing {
 			failing = true
-			s.log.Error(failsMessage, "url", redacted(s.url), "error", err.Error())
+			s.log.Error(failsMessage, "url", s.to.Shown(), "error", err.Error())
 		}
-		t := time.NewTimer(pause/2 + rand.N(pause/2))
-		select {
-		case <-t.C:
-		case <-s.ctx.Done():
-			t.Stop()
-		}
+		pause.Wait(s.ctx.Done())
 	}
 }
 
@@ -206,51 +179,4 @@ func compressed(body []byte) []byte {
 	_, _ = w.Write(body) // to memory
 	_ = w.Close()
 	return b.Bytes()
-}
-
-func (s *server) post(body []byte) error {
-	req, err := http.NewRequestWithContext(s.ctx, http.MethodPost, s.url, bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Content-Encoding", "gzip")
-	req.Header.Set("User-Agent", "interlock")
-	resp, err := s.client.Do(req)
-	if err != nil {
-		var failed *url.Error
-		if errors.As(err, &failed) {
-			err = failed.Err // without the address: it may hold a password
-		}
-		return err
-	}
-	defer resp.Body.Close() //nolint:errcheck // reading only
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10))
-	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return &refused{resp.StatusCode}
-	}
-	return nil
-}
-
-// refused is an answer of the server other than success.
-type refused struct{ status int }
-
-func (r *refused) Error() string { return fmt.Sprintf("the server answered %d", r.status) }
-
-// final reports whether the same events would meet the same answer: what is wrong is with
-// them, and not with the server, its load, its address or who may call it.
-func (r *refused) final() bool {
-	switch r.status {
-	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity:
-		return true
-	}
-	return false
-}
-
-func redacted(of string) string {
-	u, err := url.Parse(of)
-	if err != nil {
-		return "?"
-	}
-	return u.Redacted()
 }

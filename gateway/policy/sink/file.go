@@ -1,4 +1,6 @@
-package decisionlog
+// Package sink owns where logs and reports go: a file that others may move away, a server that may
+// be away. It must not know what they say.
+package sink
 
 import (
 	"fmt"
@@ -9,20 +11,21 @@ import (
 // lookEvery is how soon a file that was moved away is noticed.
 const lookEvery = time.Second
 
-// file is a log file that others may move away: the next lines go to a new one of its name.
-type file struct {
+// File is a log file that others may move away: the next lines go to a new one of its name.
+type File struct {
 	path    string
 	out     *os.File // nil: it could not be opened again
 	looked  time.Time
 	failing bool
 }
 
-func openFile(path string) (*file, error) {
-	f := &file{path: path}
+// OpenFile opens a file, or makes it.
+func OpenFile(path string) (*File, error) {
+	f := &File{path: path}
 	return f, f.open()
 }
 
-func (f *file) open() error {
+func (f *File) open() error {
 	out, err := os.OpenFile(f.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600) // #nosec G304 -- the operator's
 	if err != nil {
 		return err
@@ -31,8 +34,8 @@ func (f *file) open() error {
 	return nil
 }
 
-// write appends whole lines.
-func (f *file) write(now time.Time, lines []byte) error {
+// Write appends whole lines.
+func (f *File) Write(now time.Time, lines []byte) error {
 	if f.out != nil && now.Sub(f.looked) >= lookEvery {
 		f.looked = now
 		if f.moved() {
@@ -53,7 +56,7 @@ func (f *file) write(now time.Time, lines []byte) error {
 }
 
 // moved reports whether the open file is no longer the one of its name.
-func (f *file) moved() bool {
+func (f *File) moved() bool {
 	open, err := f.out.Stat()
 	if err != nil {
 		return true
@@ -62,14 +65,15 @@ func (f *file) moved() bool {
 	return err != nil || !os.SameFile(open, named)
 }
 
-// fails notes whether writing fails and reports whether that is news.
-func (f *file) fails(now bool) bool {
+// Fails notes whether writing fails and reports whether that is news.
+func (f *File) Fails(now bool) bool {
 	before := f.failing
 	f.failing = now
 	return before != now
 }
 
-func (f *file) close() error {
+// Close ends it.
+func (f *File) Close() error {
 	if f.out == nil {
 		return nil
 	}
