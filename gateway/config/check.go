@@ -165,6 +165,11 @@ func (d *document) checkPolicy(c *Config) {
 			d.fail(path+".url", "verification_key is required with it, or unsigned: true to do without")
 		}
 	}
+	log, reports := &c.Policy.DecisionLog, &c.Policy.Status
+	d.pair("policy.decision_log", "client_cert", log.ClientCert, "client_key", log.ClientKey)
+	d.authorities("policy.decision_log.ca_file", log.CAFile)
+	d.pair("policy.status", "client_cert", reports.ClientCert, "client_key", reports.ClientKey)
+	d.authorities("policy.status.ca_file", reports.CAFile)
 	if c.Policy.Candidate.Mode == Canary && c.Policy.Candidate.Path == "" {
 		d.fail("policy.candidate.mode", "canary needs a path")
 	}

@@ -10,6 +10,8 @@ type Policy struct {
 	Timeout time.Duration `yaml:"timeout" default:"250ms" min:"1ms" max:"1m"`
 	// Where decisions are logged.
 	DecisionLog DecisionLog `yaml:"decision_log"`
+	// Where it is reported what became of the bundles.
+	Status PolicyReports `yaml:"status"`
 	// A bundle that is tried beside the active ones.
 	Candidate Candidate `yaml:"candidate"`
 }
@@ -51,6 +53,32 @@ type DecisionLog struct {
 	File string `yaml:"file" is:"path"`
 	// To a server that takes OPA's decision logs: a gzipped JSON array at this address and /logs.
 	URL string `yaml:"url" is:"http"`
+	// A bearer token for the server.
+	Token Secret `yaml:"token" is:"token"`
+	// A client certificate for the server, in PEM.
+	ClientCert string `yaml:"client_cert" is:"path"`
+	// Its private key.
+	ClientKey string `yaml:"client_key" is:"path"`
+	// The certificates that the server's may come from, instead of the system's.
+	CAFile string `yaml:"ca_file" is:"path"`
+}
+
+// PolicyReports say where the state of the bundles is reported.
+type PolicyReports struct {
+	// To the gateway's own log. All three have the reports of OPA's status API.
+	Console bool `yaml:"console"`
+	// To a file, one JSON object a line; opened anew when it was moved away.
+	File string `yaml:"file" is:"path"`
+	// To a server that takes OPA's status reports: a JSON object at this address and /status.
+	URL string `yaml:"url" is:"http"`
+	// A bearer token for the server.
+	Token Secret `yaml:"token" is:"token"`
+	// A client certificate for the server, in PEM.
+	ClientCert string `yaml:"client_cert" is:"path"`
+	// Its private key.
+	ClientKey string `yaml:"client_key" is:"path"`
+	// The certificates that the server's may come from, instead of the system's.
+	CAFile string `yaml:"ca_file" is:"path"`
 }
 
 // Candidate is a bundle that is tried beside the active ones.

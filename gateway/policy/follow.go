@@ -19,6 +19,8 @@ type Hooks struct {
 	RolledBack func(from, to *Revision)
 	// NotKept is told that a bundle in force could not be written to disk.
 	NotKept func(Source, error)
+	// Changed says that Status may have changed. It must not wait; nil = nobody asks.
+	Changed func()
 }
 
 // BundleStatus is one bundle of those in force, and what became of its latest change.
@@ -33,7 +35,12 @@ type BundleStatus struct {
 	LoadedAt    time.Time
 	LastError   string    // why the latest change is not in force; "": it is
 	LastErrorAt time.Time // zero: nothing was refused yet
-	NotKept     string    // why it could not be kept on disk for a start without its server; "": it could
+	Err         error     // LastError as it is; nil = none
+	Size        int       // of what a server sent, bytes; 0 = none did
+	// The last time that the source was asked, that it answered, and that it gave a bundle. Zero:
+	// not since this is followed.
+	Request, Answered, Downloaded time.Time
+	NotKept                       string // why it could not be kept on disk for a start without its server; "": it could
 }
 
 // FollowStatus is what a follower knows.
@@ -73,10 +80,11 @@ type member struct {
 	lastErr error
 	errAt   time.Time
 
-	refused     string // digest of what was refused last …
-	refusedTurn int    // … beside these siblings
-	refusedAt   time.Time
-	notKept     error // why it is not on disk; nil: it is, or need not be
+	refused                     string // digest of what was refused last …
+	refusedTurn                 int    // … beside these siblings
+	refusedAt                   time.Time
+	asked, answered, downloaded time.Time
+	notKept                     error // why it is not on disk; nil: it is, or need not be
 }
 
 // Follow begins with the revision that the set was opened as, and its troubles. previous, which
@@ -90,7 +98,10 @@ func Follow(set Set, active, previous *Revision, troubles []Trouble, hooks Hooks
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	now := time.Now()
 	for _, src := range set.Sources {
-		m := &member{source: src, active: active.bundleOf(src), loaded: now}
+		m := &member{source: src, active: active.bundleOf(src), loaded: now, asked: now}
+		if m.active != nil && !m.active.fromDisk {
+			m.answered, m.downloaded = now, now
+		}
 		for _, t := range troubles {
 			if t.Source == src {
 				m.lastErr, m.errAt = t.Err, now
@@ -107,7 +118,7 @@ func Follow(set Set, active, previous *Revision, troubles []Trouble, hooks Hooks
 		case m.source.path != "":
 			f.wg.Go(func() {
 				watch(f.ctx, m.source, m.active.digest,
-					func(ctx context.Context, b *Bundle) error { return f.offer(ctx, i, b) },
+					func(ctx context.Context, b *Bundle) error { f.saw(i, true, true); return f.offer(ctx, i, b) },
 					func(err error) { f.refuse(i, err) })
 			})
 		}
@@ -137,7 +148,8 @@ func (f *Follower) Status() FollowStatus {
 		b := BundleStatus{
 			Name: m.source.name, Where: m.source.Where(), Revision: m.active.revision, Digest: m.active.digest,
 			Roots: m.active.Roots(), ETag: m.active.etag, Signed: m.active.signed, FromDisk: m.active.fromDisk,
-			LoadedAt: m.loaded, LastErrorAt: m.errAt,
+			LoadedAt: m.loaded, LastErrorAt: m.errAt, Err: m.lastErr, Size: len(m.active.raw),
+			Request: m.asked, Answered: m.answered, Downloaded: m.downloaded,
 		}
 		if m.lastErr != nil {
 			b.LastError = m.lastErr.Error()
@@ -217,6 +229,7 @@ func (f *Follower) build(ctx context.Context, i int) (*Revision, error) {
 
 // activate puts a revision in force. f.activating is held.
 func (f *Follower) activate(r *Revision) error {
+	defer f.changed()
 	if err := f.hooks.Activate(r); err != nil {
 		return err
 	}
@@ -243,6 +256,28 @@ func (f *Follower) activate(r *Revision) error {
 	return nil
 }
 
+// saw notes that a source was asked. An answer without a bundle says that there is no other.
+func (f *Follower) saw(i int, answered, bundle bool) {
+	now := time.Now()
+	f.mu.Lock()
+	m := f.members[i]
+	m.asked = now
+	if answered {
+		m.answered = now
+	}
+	if bundle {
+		m.downloaded = now
+	}
+	f.mu.Unlock()
+	f.changed()
+}
+
+func (f *Follower) changed() {
+	if f.hooks.Changed != nil {
+		f.hooks.Changed()
+	}
+}
+
 // keep writes a member's bundle to disk. That it cannot be does not take it out of force, and is
 // told once for each reason.
 func (f *Follower) keep(m *member, b *Bundle) {
@@ -265,6 +300,7 @@ func (f *Follower) settle(m *member) {
 
 // refuse notes why a source's bundle is not in force.
 func (f *Follower) refuse(i int, err error) {
+	defer f.changed()
 	f.mu.Lock()
 	m := f.members[i]
 	told := m.lastErr != nil && m.lastErr.Error() == err.Error()
@@ -297,6 +333,7 @@ func (f *Follower) fine(i int, etag string) {
 	if again {
 		f.keep(m, b)
 	}
+	f.changed()
 }
 
 // try watches a new revision until it has proved itself, is replaced or is rolled back.
@@ -333,6 +370,7 @@ func (f *Follower) try(r *Revision) {
 // rollBack puts the revision before in force again. What was rolled back is not taken again
 // until its content changes.
 func (f *Follower) rollBack(r *Revision) {
+	defer f.changed()
 	f.activating.Lock()
 	defer f.activating.Unlock()
 	f.mu.Lock()

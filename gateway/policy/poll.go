@@ -33,6 +33,7 @@ func (f *Follower) poll(i int) {
 		if f.ctx.Err() != nil {
 			return
 		}
+		f.saw(i, err == nil, a.bundle != nil)
 		delay = jitter(interval)
 		switch {
 		case err != nil:

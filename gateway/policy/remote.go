@@ -68,6 +68,16 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("the bundle server answers %d %s", e.status, http.StatusText(e.status))
 }
 
+// AnsweredStatus is the status of a bundle server's answer without a bundle that an error tells
+// of; 0 = it tells of none.
+func AnsweredStatus(err error) int {
+	var answered *statusError
+	if errors.As(err, &answered) {
+		return answered.status
+	}
+	return 0
+}
+
 // final reports whether asking again soon is of no use.
 func (e *statusError) final() bool {
 	return e.status < 500 && e.status != http.StatusRequestTimeout && e.status != http.StatusTooManyRequests

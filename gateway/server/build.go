@@ -59,12 +59,19 @@ func (s *Server) build(ctx context.Context, cfg *config.Config, cat *catalog.Cat
 		pools.forget()
 		return err
 	}
+	reports, err := s.reports.of(s, cfg)
+	if err != nil {
+		pools.forget()
+		s.decisions.forget(decisions)
+		return err
+	}
 	guests := s.plugins.of(ctx, cfg)
 	adapters, err := guests.adapters(cfg, s.log)
 	if err != nil {
 		pools.forget()
 		guests.forget()
 		s.decisions.forget(decisions)
+		s.reports.forget(reports)
 		return err
 	}
 	decides := s.candidate.decides(rev)
@@ -77,6 +84,7 @@ func (s *Server) build(ctx context.Context, cfg *config.Config, cat *catalog.Cat
 	})
 	if err != nil {
 		s.candidate.forget(tried)
+		s.reports.forget(reports)
 		s.decisions.forget(decisions)
 		pools.forget()
 		guests.forget()
@@ -91,6 +99,7 @@ func (s *Server) build(ctx context.Context, cfg *config.Config, cat *catalog.Cat
 	s.decisions.swap(decisions, cfg, s.drained)
 	s.candidate.use(s, cfg, rev, tried)
 	s.policy.active(s, opened)
+	s.reports.swap(reports, cfg)
 	return nil
 }
 

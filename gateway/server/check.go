@@ -212,6 +212,11 @@ func checkState(cfg *config.Config, found Found) {
 			found("policy.decision_log.file", err.Error())
 		}
 	}
+	if file := cfg.Policy.Status.File; file != "" {
+		if err := storage.Writable(file); err != nil {
+			found("policy.status.file", err.Error())
+		}
+	}
 }
 
 // checkProviders finds what is wrong with a provider's URL, certificates or proxy.

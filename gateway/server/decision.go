@@ -9,6 +9,7 @@ import (
 
 	"github.com/interlock-gateway/interlock/gateway/config"
 	"github.com/interlock-gateway/interlock/gateway/policy/decisionlog"
+	"github.com/interlock-gateway/interlock/gateway/policy/peer"
 )
 
 // decisionLogs is the decision log in use, and those that requests of older generations may
@@ -40,14 +41,15 @@ func (d *decisionLogs) of(s *Server, cfg *config.Config) (*decisionlog.Log, erro
 	}
 	o := decisionlog.Options{
 		File: want.File, URL: want.URL, Instance: d.instance, Version: s.options.Version,
-		Log: s.log.Logger, Dropped: s.metrics.CountDroppedDecisions,
+		Peer: peer.Options{Token: want.Token.Reveal(), ClientCert: want.ClientCert, ClientKey: want.ClientKey, CAFile: want.CAFile},
+		Log:  s.log.Logger, Dropped: s.metrics.CountDroppedDecisions,
 	}
 	if want.Console {
 		o.Console = s.log.Logger
 	}
 	log, err := decisionlog.Open(o)
 	if err != nil {
-		return nil, fmt.Errorf("policy.decision_log.file: %w", err)
+		return nil, fmt.Errorf("policy.decision_log: %w", err)
 	}
 	d.open[log] = true
 	return log, nil

@@ -137,6 +137,7 @@ func (s *Server) followPolicy(o openedPolicy, previous *policy.Revision) *policy
 			s.metrics.CountPolicyRollBack()
 			s.log.Error("policy rolled back: its decisions kept timing out", "from", from.ID(), "revision", to.ID())
 		},
+		Changed: s.reports.changed,
 		NotKept: func(src policy.Source, err error) {
 			s.metrics.CountPolicyNotKept(src.Name())
 			s.log.Error("a policy bundle is in force and not kept on disk: a start without its server would not have it", "bundle", src.Name(), "error", err.Error())

@@ -61,6 +61,7 @@ type Server struct {
 	plugins   *pluginHost
 	policy    policyState
 	decisions *decisionLogs
+	reports   policyReports
 	candidate candidate
 	watcher   *config.Watcher
 	files     []string
@@ -312,6 +313,7 @@ func (s *Server) close(ctx context.Context) (err error) {
 		if s.adminAt != nil {
 			_ = s.adminAt.Close() // Shutdown has closed it already after a normal run
 		}
+		err = errors.Join(err, s.reports.close(ctx))
 		s.candidate.close()
 		s.policy.close()
 		if s.pools != nil {
