@@ -167,6 +167,11 @@ type asking struct {
 	base  map[string]any
 	dims  []dimension
 
+	shape    *layout // nil: the decisions depend on more than the input's fields
+	fields   []*ast.Term
+	hashes   []uint64
+	answered remembered[[2]Verdict]
+
 	mu    sync.Mutex
 	seen  map[string]bool // inputs that were asked, where walks overlap
 	found []moved
@@ -192,6 +197,9 @@ func diffPoint(ctx context.Context, c *Coverage, a, b *Revision) ([]Change, erro
 	}
 	base, _ := blank.(map[string]any)
 	w := &asking{point: c.Point, a: a, b: b, base: base, dims: dims}
+	if err := w.prepare(); err != nil {
+		return nil, err
+	}
 	limit := maxDomain
 	if c.Point == PointFailure {
 		limit /= 2 // its tables make few of the fields meet
@@ -265,14 +273,8 @@ func (w *asking) one(ctx context.Context, over []int, n int) bool {
 	if !w.possible(at) || !w.fresh(at) {
 		return true
 	}
-	value, err := ast.InterfaceToValue(w.input(at))
-	var old, new Verdict
-	if err == nil {
-		old, err = w.a.verdict(ctx, w.point, value)
-	}
-	if err == nil {
-		new, err = w.b.verdict(ctx, w.point, value)
-	}
+	both, err := w.ask(ctx, at)
+	old, new := both[0], both[1]
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.asked++
@@ -284,6 +286,73 @@ func (w *asking) one(ctx context.Context, over []int, n int) bool {
 		w.found = append(w.found, moved{at, over, old, new})
 	}
 	return true
+}
+
+// prepare makes terms of the values that fields can have.
+func (w *asking) prepare() error {
+	in := example(w.point)
+	shape := layoutOf(in)
+	paths := shape.paths()
+	for i := range w.dims {
+		d := &w.dims[i]
+		d.field = slices.Index(paths, d.name())
+		for _, v := range d.values {
+			value, err := ast.InterfaceToValue(v)
+			if err != nil {
+				return err
+			}
+			term := ast.NewTerm(value)
+			d.terms, d.hashes = append(d.terms, term), append(d.hashes, hashOf(term))
+		}
+	}
+	told := fieldsOfInput(in)
+	w.fields, w.hashes = told.fields, told.hashes
+	if w.a.reach[w.point].byFields() && w.b.reach[w.point].byFields() {
+		w.shape = shape
+	}
+	return nil
+}
+
+// ask decides on the input at those places with both revisions, unless it was decided on one that
+// differs from it only in fields that neither of them read.
+func (w *asking) ask(ctx context.Context, at []int) (both [2]Verdict, err error) {
+	if w.shape == nil {
+		value, err := ast.InterfaceToValue(w.input(at))
+		if err != nil {
+			return both, err
+		}
+		for i, r := range []*Revision{w.a, w.b} {
+			if both[i], err = r.verdict(ctx, w.point, value); err != nil {
+				return both, err
+			}
+		}
+		return both, nil
+	}
+	fields, hashes := slices.Clone(w.fields), slices.Clone(w.hashes)
+	for i := range w.dims {
+		d := &w.dims[i]
+		fields[d.field], hashes[d.field] = d.terms[at[i]], d.hashes[at[i]]
+	}
+	if both, ok := w.answered.get(hashes); ok {
+		return both, nil
+	}
+	var read uint64
+	plain, noting := w.shape.build(fields, &read)
+	for i, r := range []*Revision{w.a, w.b} {
+		var failed *DecisionError
+		if both[i], failed, err = r.judge(ctx, w.point, noting); err != nil {
+			return both, err
+		}
+		if failed == nil || failed.Code == ErrorUndefined {
+			continue
+		}
+		read = w.shape.below // what is said of it is said of the plain input, and of no other
+		if both[i], _, err = r.judge(ctx, w.point, plain); err != nil {
+			return both, err
+		}
+	}
+	w.answered.put(read, hashes, both)
+	return both, nil
 }
 
 // possible leaves out what the core never asks.
@@ -318,7 +387,11 @@ func (w *asking) fresh(at []int) bool {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	key := fmt.Sprint(at)
+	b := make([]byte, 0, 2*len(at))
+	for _, place := range at {
+		b = append(b, byte(place), byte(place>>8))
+	}
+	key := string(b)
 	if w.seen[key] {
 		return false
 	}

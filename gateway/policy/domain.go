@@ -23,6 +23,9 @@ import (
 type dimension struct {
 	path   []string
 	values []any
+	terms  []*ast.Term // the values as the rules see them
+	hashes []uint64    // of those
+	field  int         // its number in the layout
 }
 
 func (d *dimension) name() string { return strings.Join(d.path, ".") }
@@ -60,7 +63,7 @@ func domainOf(ctx context.Context, p Point, revisions ...*Revision) ([]dimension
 		}
 		values := valuesOf(path, leaf.value, known, constants)
 		if len(values) > 1 {
-			all = append(all, dimension{leaf.path, values})
+			all = append(all, dimension{path: leaf.path, values: values})
 		}
 	}
 	rank := func(d dimension) int {

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -11,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/open-policy-agent/opa/v1/ast"
 
 	"github.com/interlock-gateway/interlock/gateway/failure"
 )
@@ -74,6 +77,8 @@ func (r *Revision) probePoint(ctx context.Context, p Point) []probeFault {
 		in   asked
 	}
 	var all []probe
+	var shape *layout
+	answered := &remembered[struct{}]{}
 	detail := (*Detail)(nil)
 	if r.reach[p].detail() {
 		detail = unknownDetail
@@ -81,6 +86,10 @@ func (r *Revision) probePoint(ctx context.Context, p Point) []probeFault {
 	for name, in := range r.probes(p) {
 		all = append(all, probe{name, in.with(detail)})
 	}
+	if r.reach[p].byFields() && len(all) > 0 {
+		shape = layoutOf(all[0].in)
+	}
+	checked := &checkedOutputs{}
 	errs := make([]error, len(all))
 	var next, failed atomic.Int64
 	var wg sync.WaitGroup
@@ -91,7 +100,7 @@ func (r *Revision) probePoint(ctx context.Context, p Point) []probeFault {
 				if i >= len(all) {
 					return
 				}
-				if errs[i] = r.probeOne(ctx, p, all[i].in); errs[i] == nil {
+				if errs[i] = r.probeOne(ctx, p, all[i].in, shape, answered, checked); errs[i] == nil {
 					continue
 				}
 				failed.Add(1)
@@ -111,15 +120,46 @@ func (r *Revision) probePoint(ctx context.Context, p Point) []probeFault {
 	return faults
 }
 
-// probeOne holds one answer to the decoder and to the output schema, which must agree.
-func (r *Revision) probeOne(ctx context.Context, p Point, in asked) error {
+// probeOne asks one question, unless one was answered that differs from it only in fields that
+// were not read. shape is nil where the answer depends on more than the fields.
+func (r *Revision) probeOne(
+	ctx context.Context, p Point, in asked, shape *layout, answered *remembered[struct{}], checked *checkedOutputs,
+) error {
+	if shape == nil {
+		return r.probeInput(ctx, p, encodeAST(in), checked)
+	}
+	told := fieldsOfInput(in)
+	if _, ok := answered.get(told.hashes); ok {
+		return nil
+	}
+	var read uint64
+	_, noting := shape.build(told.fields, &read)
+	if r.probeInput(ctx, p, noting, checked) == nil {
+		answered.put(read, told.hashes, struct{}{})
+		return nil
+	}
+	return r.probeInput(ctx, p, encodeAST(in), checked) // what is said of it is said of the plain input
+}
+
+// checkedOutputs are outputs that were held to their schema, so that equal ones are held once.
+type checkedOutputs struct{ sync.Map }
+
+// probeInput holds one answer to the decoder and to the output schema, which must agree.
+func (r *Revision) probeInput(ctx context.Context, p Point, in ast.Value, checked *checkedOutputs) error {
 	query, check := r.of(p)
-	output, err := r.evaluate(ctx, query, encodeAST(in), max(probeTimeout, r.options.Timeout))
+	output, err := r.evaluate(ctx, query, in, max(probeTimeout, r.options.Timeout))
 	if err != nil {
 		if failed := (*DecisionError)(nil); errors.As(err, &failed) {
 			failed.Point = p
 		}
 		return err
+	}
+	text, err := json.Marshal(output)
+	if err != nil {
+		return err
+	}
+	if _, known := checked.Load(string(text)); known {
+		return nil
 	}
 	if err := check(output); err != nil {
 		return err
@@ -127,6 +167,7 @@ func (r *Revision) probeOne(ctx context.Context, p Point, in asked) error {
 	for _, fault := range violations(p.String(), output) {
 		return fmt.Errorf("the output breaks its schema at %q: %s", fault.pointer, fault.message)
 	}
+	checked.Store(string(text), true)
 	return nil
 }
 

@@ -15,6 +15,7 @@ type reach struct {
 	inputs map[string]*ast.Location // input paths read ("failure.class"); "" = all of it, or some part unknown
 	tables map[string]*ast.Location // data read, by its first two names ("interlock.matrix")
 	steady bool                     // only functions that give the same for the same
+	with   bool                     // some expression puts another input in the place of this one
 
 	kinds, endpoints looked // what the rules do with request.kind and request.endpoint
 	statuses         []int  // the error statuses that they tell apart
@@ -64,6 +65,7 @@ func (r *reach) walk(rule *ast.Rule) {
 				note(r.tables, path, x[0].Location)
 			}
 		case *ast.Expr:
+			r.with = r.with || len(x.With) > 0
 			if x.IsCall() {
 				r.call(x.Operator())
 			}
@@ -136,6 +138,10 @@ func (r *reach) lost(p Point, compiler *ast.Compiler, data map[string]any) Error
 	}
 	return faults
 }
+
+// byFields reports whether what the rules give depends on nothing but the fields of the input
+// that they read.
+func (r *reach) byFields() bool { return r.steady && !r.with }
 
 // detail reports whether the rules read free numbers, or may.
 func (r *reach) detail() bool {

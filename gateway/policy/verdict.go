@@ -42,22 +42,28 @@ func (r *Revision) Decide(ctx context.Context, p Point, input json.RawMessage) (
 
 // verdict decides on an input that holds. An error is only that ctx has ended.
 func (r *Revision) verdict(ctx context.Context, p Point, input ast.Value) (Verdict, error) {
+	v, _, err := r.judge(ctx, p, input)
+	return v, err
+}
+
+// judge is verdict with the reason why it failed closed, nil where it did not.
+func (r *Revision) judge(ctx context.Context, p Point, input ast.Value) (Verdict, *DecisionError, error) {
 	query, _ := r.of(p)
 	output, err := r.evaluate(ctx, query, input, r.options.Timeout)
 	if ctx.Err() != nil {
-		return Verdict{}, context.Cause(ctx)
+		return Verdict{}, nil, context.Cause(ctx)
 	}
 	if err == nil {
 		v, err := verdictOf(p, output)
 		if err == nil {
-			return v, nil
+			return v, nil, nil
 		}
 	}
-	code := ErrorUndecodable
-	if failed := (*DecisionError)(nil); errors.As(err, &failed) {
-		code = failed.Code
+	failed := (*DecisionError)(nil)
+	if !errors.As(err, &failed) {
+		failed = &DecisionError{Code: ErrorUndecodable, Err: err}
 	}
-	return closedVerdict(p, "policy_error:"+code.String()), nil
+	return closedVerdict(p, "policy_error:"+failed.Code.String()), failed, nil
 }
 
 func verdictOf(p Point, output any) (Verdict, error) {
