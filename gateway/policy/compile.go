@@ -49,32 +49,48 @@ func compile(ctx context.Context, bundles []*Bundle, grants []string) (*compiled
 		return nil, err
 	}
 
-	schema, err := decodeJSON(schemaText(inputSchema))
+	rules, err := rulesOf(modules, caps, grants)
 	if err != nil {
 		return nil, err
 	}
-	set := ast.NewSchemaSet()
-	set.Put(ast.SchemaRootRef, schema)
-	compiler := ast.NewCompiler().
-		WithDefaultRegoVersion(ast.RegoV1).
-		WithStrict(true).
-		WithCapabilities(caps).
-		WithSchemas(set).
-		WithEnablePrintStatements(false).
-		SetErrorLimit(0)
-	compiling.Lock()
-	compiler.Compile(modules)
-	compiling.Unlock()
-	if compiler.Failed() {
-		return nil, faultsOf(compiler.Errors).orNil()
-	}
-
-	c := &compiled{parts: parts, data: data, compiler: compiler}
+	c := &compiled{parts: parts, data: data, compiler: rules.compiler}
 	c.store = inmem.NewFromObjectWithOpts(data.root, inmem.OptRoundTripOnWrite(false), inmem.OptReturnASTValuesOnRead(true))
 	if err := c.pathConflicts(ctx); err != nil {
 		return nil, err
 	}
-	return c, c.statics()
+	faults = nil
+	for p, r := range rules.reach {
+		own := *r // what is found in it with this data is this revision's
+		c.reach[p] = &own
+		faults = append(faults, r.lost(Point(p), c.compiler, c.data.root)...)
+	}
+	return c, faults.orNil()
+}
+
+// rulesOf compiles modules and checks what can be known of them without data.
+func rulesOf(modules map[string]*ast.Module, caps *ast.Capabilities, grants []string) (*ruleSet, error) {
+	if known := knownRules(modules, grants); known != nil {
+		return known, nil
+	}
+	set := &ruleSet{modules: modules, grants: grantsText(grants)}
+	set.compiler = ast.NewCompiler().
+		WithDefaultRegoVersion(ast.RegoV1).
+		WithStrict(true).
+		WithCapabilities(caps).
+		WithSchemas(inputSchemas()).
+		WithEnablePrintStatements(false).
+		SetErrorLimit(0)
+	compiling.Lock()
+	set.compiler.Compile(modules)
+	compiling.Unlock()
+	if set.compiler.Failed() {
+		return nil, faultsOf(set.compiler.Errors).orNil()
+	}
+	if err := set.statics(); err != nil {
+		return nil, err
+	}
+	rememberRules(set)
+	return set, nil
 }
 
 func (c *compiled) pathConflicts(ctx context.Context) error {
@@ -87,25 +103,24 @@ func (c *compiled) pathConflicts(ctx context.Context) error {
 }
 
 // statics checks what can be known of the rules without evaluating them.
-func (c *compiled) statics() error {
+func (s *ruleSet) statics() error {
 	var faults Errors
 	for p := range points {
-		r, fault := reachOf(c.compiler, p)
+		r, fault := reachOf(s.compiler, p)
 		if fault != nil {
 			faults = append(faults, *fault)
 			continue
 		}
-		c.reach[p] = r
+		s.reach[p] = r
 		faults = append(faults, r.foreign(p)...)
-		faults = append(faults, r.lost(p, c.compiler, c.data.root)...)
 	}
-	for _, module := range c.compiler.Modules {
-		faults = append(faults, checkWords(c.compiler, module)...)
+	for _, module := range s.compiler.Modules {
+		faults = append(faults, checkWords(s.compiler, module)...)
 	}
 	return faults.orNil()
 }
 
-// modulesOf parses a bundle's Rego, but for its tests.
+// modulesOf parses a bundle's Rego, but for its tests. The modules must not be changed.
 func modulesOf(b *Bundle, caps *ast.Capabilities) (map[string]*ast.Module, Errors) {
 	options := ast.ParserOptions{RegoVersion: ast.RegoV1, Capabilities: caps}
 	modules := map[string]*ast.Module{}
@@ -115,7 +130,7 @@ func modulesOf(b *Bundle, caps *ast.Capabilities) (map[string]*ast.Module, Error
 			continue
 		}
 		shown := b.source.shown(file.path)
-		module, err := ast.ParseModuleWithOpts(shown, string(file.text), options)
+		module, err := parsed(shown, file.text, options)
 		var several ast.Errors
 		switch {
 		case errors.As(err, &several):

@@ -307,7 +307,7 @@ func (w *asking) prepare() error {
 	}
 	told := fieldsOfInput(in)
 	w.fields, w.hashes = told.fields, told.hashes
-	if w.a.reach[w.point].byFields() && w.b.reach[w.point].byFields() {
+	if w.a.reach[w.point].byFields(w.point) && w.b.reach[w.point].byFields(w.point) {
 		w.shape = shape
 	}
 	return nil
@@ -343,12 +343,18 @@ func (w *asking) ask(ctx context.Context, at []int) (both [2]Verdict, err error)
 		if both[i], failed, err = r.judge(ctx, w.point, noting); err != nil {
 			return both, err
 		}
-		if failed == nil || failed.Code == ErrorUndefined {
+		if failed == nil {
 			continue
 		}
-		read = w.shape.below // what is said of it is said of the plain input, and of no other
-		if both[i], _, err = r.judge(ctx, w.point, plain); err != nil {
-			return both, err
+		switch failed.Code {
+		case ErrorUndefined, ErrorConflict, ErrorBuiltin: // as the fields make it
+		case ErrorTimeout:
+			read = w.shape.below // the next one may be quicker
+		default: // it may be the noting that the rules trip over
+			read = w.shape.below
+			if both[i], _, err = r.judge(ctx, w.point, plain); err != nil {
+				return both, err
+			}
 		}
 	}
 	w.answered.put(read, hashes, both)

@@ -35,11 +35,28 @@ func (s *jsonSink) close() { s.b = append(s.b, '}') }
 
 func (s *jsonSink) text(name, value string) {
 	s.name(name)
+	if plain(value) {
+		s.b = append(s.b, '"')
+		s.b = append(s.b, value...)
+		s.b = append(s.b, '"')
+		return
+	}
 	quoted, err := json.Marshal(value) // a string always marshals
 	if err != nil {
 		quoted = []byte(`""`)
 	}
 	s.b = append(s.b, quoted...)
+}
+
+// plain reports whether a text stands in JSON as it is: words, and most names.
+func plain(text string) bool {
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c < ' ', c > '~', c == '"', c == '\\', c == '<', c == '>', c == '&':
+			return false
+		}
+	}
+	return true
 }
 
 func (s *jsonSink) flag(name string, value bool) {

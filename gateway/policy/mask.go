@@ -31,10 +31,12 @@ type masking struct {
 // maskOf evaluates the bundle's data.system.log.mask once, without an input: which parts are
 // kept out does not depend on a decision. nil where the bundle has none.
 func maskOf(ctx context.Context, r *Revision, c *compiled) (mask, error) {
+	compiling.Lock()
 	query, err := rego.New(
 		rego.Compiler(c.compiler), rego.Store(c.store), rego.Transaction(r.txn), rego.Query(maskQuery),
 		rego.StrictBuiltinErrors(true), rego.Metrics(metrics.NoOp()),
 	).PrepareForEval(ctx)
+	compiling.Unlock()
 	if err != nil {
 		return nil, fmt.Errorf("prepare %s: %w", maskQuery, err)
 	}

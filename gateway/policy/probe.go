@@ -86,7 +86,7 @@ func (r *Revision) probePoint(ctx context.Context, p Point) []probeFault {
 	for name, in := range r.probes(p) {
 		all = append(all, probe{name, in.with(detail)})
 	}
-	if r.reach[p].byFields() && len(all) > 0 {
+	if r.reach[p].byFields(p) && len(all) > 0 {
 		shape = layoutOf(all[0].in)
 	}
 	checked := &checkedOutputs{}
@@ -134,11 +134,15 @@ func (r *Revision) probeOne(
 	}
 	var read uint64
 	_, noting := shape.build(told.fields, &read)
-	if r.probeInput(ctx, p, noting, checked) == nil {
+	err := r.probeInput(ctx, p, noting, checked)
+	if err == nil {
 		answered.put(read, told.hashes, struct{}{})
 		return nil
 	}
-	return r.probeInput(ctx, p, encodeAST(in), checked) // what is said of it is said of the plain input
+	if failed := (*DecisionError)(nil); errors.As(err, &failed) && failed.Code != ErrorOther {
+		return err
+	}
+	return r.probeInput(ctx, p, encodeAST(in), checked) // it may be the noting that the rules trip over
 }
 
 // checkedOutputs are outputs that were held to their schema, so that equal ones are held once.

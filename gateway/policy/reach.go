@@ -139,9 +139,18 @@ func (r *reach) lost(p Point, compiler *ast.Compiler, data map[string]any) Error
 	return faults
 }
 
-// byFields reports whether what the rules give depends on nothing but the fields of the input
-// that they read.
-func (r *reach) byFields() bool { return r.steady && !r.with }
+// byFields reports whether what the rules of a point give depends on nothing but fields of its
+// input, each of which they name: no part of it is looked at as a whole, or by a name from
+// elsewhere.
+func (r *reach) byFields(p Point) bool {
+	fields := layoutOf(example(p)).paths()
+	for read := range r.inputs {
+		if !slices.ContainsFunc(fields, func(f string) bool { return read == f || strings.HasPrefix(read, f+".") }) {
+			return false
+		}
+	}
+	return r.steady && !r.with
+}
 
 // detail reports whether the rules read free numbers, or may.
 func (r *reach) detail() bool {

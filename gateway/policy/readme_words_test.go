@@ -154,6 +154,14 @@ func TestReadmeRules(t *testing.T) {
 		pkg := strings.TrimPrefix(module.Package.Path.String(), "data.")
 		found[pkg] = true
 		ast.WalkTerms(module, func(term *ast.Term) bool {
+			// An act in the order of replay is its place, the action and the reason.
+			if act, ok := term.Value.(*ast.Array); ok && act.Len() == 3 {
+				_, placed := act.Elem(0).Value.(ast.Number)
+				reason, isString := act.Elem(2).Value.(ast.String)
+				if placed && isString {
+					given[pkg+" reason "+string(reason)] = true
+				}
+			}
 			object, ok := term.Value.(ast.Object)
 			if !ok {
 				return false

@@ -107,6 +107,8 @@ func build(ctx context.Context, bundles []*Bundle, opts Options) (*Revision, err
 		return nil, err
 	}
 	prepare := func(p Point) (rego.PreparedEvalQuery, error) {
+		compiling.Lock() // others may be preparing on the same compiler
+		defer compiling.Unlock()
 		return rego.New(
 			rego.Compiler(c.compiler),
 			rego.Store(c.store),

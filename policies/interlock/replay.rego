@@ -15,8 +15,8 @@ verdict := {"actions": ["stop"], "reason": "not_replayed", "rule": rule} if {
 } else := {"actions": ["stop"], "reason": "not_idempotent", "rule": "replay.idempotency"} if {
 	not harmless
 } else := {
-	"actions": [act.action | some act in acts],
-	"reason": acts[0].reason,
+	"actions": [act[1] | some act in acts],
+	"reason": acts[0][2],
 	"rule": rule,
 }
 
@@ -73,19 +73,18 @@ harmless if input.failure.class in {"rate_limited", "upstream_auth", "model_unav
 
 # The order. An untried equal route comes before a sick one again; another model comes after
 # every equal route.
-order := [
-	{"place": "retry_first", "action": "same_route_retry", "reason": "lone_failure"},
-	{"place": "fallback", "action": "same_contract_fallback", "reason": "untried_equal_route"},
-	{"place": "retry_before_substitution", "action": "same_route_retry", "reason": "sick_route_again"},
-	{"place": "substitution_before_retry", "action": "model_substitution", "reason": "approved_substitute"},
-	{"place": "retry_last", "action": "same_route_retry", "reason": "sick_route_again"},
-	{"place": "substitution_last", "action": "model_substitution", "reason": "approved_substitute"},
-	{"place": "stop", "action": "stop", "reason": "no_candidate"},
-]
+order := {
+	"retry_first": [1, "same_route_retry", "lone_failure"],
+	"fallback": [2, "same_contract_fallback", "untried_equal_route"],
+	"retry_before_substitution": [3, "same_route_retry", "sick_route_again"],
+	"substitution_before_retry": [4, "model_substitution", "approved_substitute"],
+	"retry_last": [5, "same_route_retry", "sick_route_again"],
+	"substitution_last": [6, "model_substitution", "approved_substitute"],
+	"never": [7, "stop", "no_candidate"],
+}
 
-acts := [act | some act in order; act.place in open]
-
-open := {retry, fallback, substitution, "stop"}
+# What is open, in that order, and the stop at its end.
+acts := sort({order[retry], order[fallback], order[substitution], order.never})
 
 # The failed attempt was the first one on its route.
 lone if input.attempt.same_route == 1
