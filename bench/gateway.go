@@ -19,6 +19,7 @@ type setting struct {
 	name     string
 	file     object
 	dir      string
+	binary   string // the gateway's
 	base     string // of the upstream's URLs, without /v1
 	tls      bool
 	profiled string // directory for profiles; the gateway then runs inside this program's binary
@@ -45,7 +46,7 @@ func (g *ground) setting(name string) (*setting, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &setting{name: name, dir: dir, base: fmt.Sprintf("http://%s/%s", g.addr, filepath.Base(dir))}
+	s := &setting{name: name, dir: dir, binary: g.interlock, base: fmt.Sprintf("http://%s/%s", g.addr, filepath.Base(dir))}
 	s.file = object{
 		"version": 1, "watch": false,
 		"listen":   object{"address": addr, "drain_delay": "0s", "drain_timeout": "1s"},
@@ -112,14 +113,23 @@ func (s *setting) adapter(g *ground, ref string) error {
 	})
 }
 
+// write puts the configuration into a file, a value a line.
+func (s *setting) write(file string) error {
+	text, err := json.MarshalIndent(s.file, "", " ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, text, 0o600)
+}
+
 // begin starts the gateway.
-func (s *setting) begin(g *ground) (*target, error) {
+func (s *setting) begin() (*target, error) {
 	file := filepath.Join(s.dir, "interlock.yaml")
-	if err := os.WriteFile(file, asJSON(s.file), 0o600); err != nil {
+	if err := s.write(file); err != nil {
 		return nil, err
 	}
 	admin := s.under("admin")["listen"].(string)
-	binary, args := g.interlock, []string{"serve", "--config", file}
+	binary, args := s.binary, []string{"serve", "--config", file}
 	if s.profiled != "" {
 		var err error
 		if binary, err = os.Executable(); err != nil {
@@ -140,7 +150,7 @@ func (g *ground) beginGateway(name string) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.begin(g)
+	return s.begin()
 }
 
 // book is what one gateway's ledger and the upstream say of the same calls.

@@ -54,6 +54,7 @@ func runInstructions(ctx context.Context, args []string, out io.Writer) error {
 	f.SetOutput(out)
 	file := f.String("figures", "bench/instructions.json", "the committed figures")
 	write := f.Bool("write", false, "write them instead of comparing")
+	binary := f.String("gateway", "", "a gateway's binary; default: one is built from the source")
 	n := f.Int("n", 300, "requests of the shorter run; the longer has three times as many")
 	if err := f.Parse(args); err != nil {
 		return err
@@ -74,7 +75,7 @@ func runInstructions(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil && !*write {
 		return fmt.Errorf("%s: %w", *file, err)
 	}
-	g, err := prepare(ctx, "127.0.0.1:0")
+	g, err := prepare(ctx, "127.0.0.1:0", *binary)
 	if err != nil {
 		return err
 	}
@@ -166,12 +167,12 @@ func (g *ground) instructions(ctx context.Context, k kind, n int) (ofOne, error)
 // function.
 func (s *setting) counted(ctx context.Context, k kind, requests int) (map[string]float64, error) {
 	file, counts := filepath.Join(s.dir, "interlock.yaml"), filepath.Join(s.dir, "counts")
-	if err := os.WriteFile(file, asJSON(s.file), 0o600); err != nil {
+	if err := s.write(file); err != nil {
 		return nil, err
 	}
 	p, err := begin(filepath.Join(s.dir, "log"), "env", slices.Concat(valgrindEnvironment, []string{
 		"valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=" + counts,
-		filepath.Join(filepath.Dir(s.dir), "interlock"), "serve", "--config", file,
+		s.binary, "serve", "--config", file,
 	})...)
 	if err != nil {
 		return nil, err

@@ -69,8 +69,9 @@ type plan struct {
 	Rounds   int           `json:"rounds"`
 	Sections []string      `json:"sections"`
 
-	into  string
-	peers string
+	into    string
+	peers   string
+	gateway string
 }
 
 func parsePlan(args []string, out io.Writer) (*plan, error) {
@@ -84,6 +85,7 @@ func parsePlan(args []string, out io.Writer) (*plan, error) {
 	f.StringVar(&sections, "sections", "", "sections to measure, separated by commas (default all: "+strings.Join(sectionNames(), ",")+")")
 	f.StringVar(&p.into, "report", "bench/report", "directory for the report: report.md, report.json, plots, profiles")
 	f.StringVar(&p.peers, "peers", "bench/peers.yaml", "other gateways; see peers.example.yaml")
+	f.StringVar(&p.gateway, "gateway", "", "a gateway's binary to measure; default: one is built from the source")
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}

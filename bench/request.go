@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 )
@@ -71,13 +70,4 @@ func (t *target) request(k kind) []byte {
 	}
 	b.WriteString("\r\n")
 	return append([]byte(b.String()), body...)
-}
-
-// asJSON is for values that always can be.
-func asJSON(v any) []byte {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(err)
-	}
-	return b
 }

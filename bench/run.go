@@ -74,8 +74,10 @@ func measureAll(ctx context.Context, args []string, out io.Writer) error {
 	if at == "" {
 		at = "127.0.0.1:0"
 	}
-	fmt.Fprintln(out, "building the gateway")
-	g, err := prepare(ctx, at)
+	if p.gateway == "" {
+		fmt.Fprintln(out, "building the gateway")
+	}
+	g, err := prepare(ctx, at, p.gateway)
 	if err != nil {
 		return err
 	}

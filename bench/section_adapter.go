@@ -75,7 +75,7 @@ func (s *section) adapted(ref string) (*target, error) {
 			return nil, err
 		}
 	}
-	return set.begin(s.r.ground)
+	return set.begin()
 }
 
 // wasmStreams holds a thousand slow streams through each adapter, on fresh gateways.

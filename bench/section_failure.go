@@ -40,7 +40,7 @@ func (s *section) failover(ctx context.Context) error {
 		if err := v.prepare(set); err != nil {
 			return err
 		}
-		t, err := set.begin(s.r.ground)
+		t, err := set.begin()
 		if err != nil {
 			return err
 		}
@@ -100,7 +100,7 @@ func (s *section) outage(ctx context.Context) error {
 	}
 	set.first("sick", set.base+"/sick/v1", nil)
 	set.file["breaker"] = object{"open_for": "1s", "max_open": "2s", "ramp": "1s"}
-	t, err := set.begin(s.r.ground)
+	t, err := set.begin()
 	if err != nil {
 		return err
 	}

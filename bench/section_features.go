@@ -65,7 +65,7 @@ func (s *section) features(ctx context.Context) error {
 		if err := v.prepare(set); err != nil {
 			return err
 		}
-		t, err := set.begin(s.r.ground)
+		t, err := set.begin()
 		if err != nil {
 			return err
 		}

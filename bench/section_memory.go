@@ -38,7 +38,7 @@ func (s *section) start(ctx context.Context) error {
 		if err := set.adapter(s.r.ground, "plugin:anthropic"); err != nil {
 			return nil, err
 		}
-		return set.begin(s.r.ground)
+		return set.begin()
 	}
 	cold, err := s.r.warmPlugins("anthropic")
 	if err != nil {
@@ -90,7 +90,7 @@ func (g *ground) warmPlugins(name string) (time.Duration, error) {
 	if err := set.adapter(g, "plugin:"+name); err != nil {
 		return 0, err
 	}
-	t, err := set.begin(g)
+	t, err := set.begin()
 	if err != nil {
 		return 0, err
 	}

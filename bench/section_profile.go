@@ -170,7 +170,7 @@ func (s *section) profiled(ctx context.Context, k kind, dir string, long time.Du
 		return nil, err
 	}
 	set.profiled = dir
-	t, err := set.begin(s.r.ground)
+	t, err := set.begin()
 	if err != nil {
 		return nil, err
 	}

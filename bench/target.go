@@ -69,8 +69,9 @@ type ground struct {
 	books     []book
 }
 
-// prepare builds the gateway, looks for nginx and starts the upstream.
-func prepare(ctx context.Context, upstreamAt string) (*ground, error) {
+// prepare builds the gateway unless its binary is given, looks for nginx and starts the
+// upstream.
+func prepare(ctx context.Context, upstreamAt, binary string) (*ground, error) {
 	dir, err := os.MkdirTemp("", "interlock-bench-")
 	if err != nil {
 		return nil, err
@@ -79,10 +80,14 @@ func prepare(ctx context.Context, upstreamAt string) (*ground, error) {
 	if err := os.Chmod(dir, 0o755); err != nil { // nginx's workers are another user's
 		return nil, err
 	}
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", g.interlock, "github.com/interlock-gateway/interlock/cmd/interlock")
-	if out, err := build.CombinedOutput(); err != nil {
+	if binary != "" {
+		g.interlock, err = filepath.Abs(binary)
+	} else {
+		err = g.build(ctx)
+	}
+	if err != nil {
 		g.end()
-		return nil, fmt.Errorf("building the gateway: %w: %s", err, out)
+		return nil, err
 	}
 	for _, name := range []string{"nginx", "/usr/sbin/nginx"} {
 		if g.nginx, err = exec.LookPath(name); err == nil {
@@ -94,6 +99,14 @@ func prepare(ctx context.Context, upstreamAt string) (*ground, error) {
 		return nil, fmt.Errorf("the upstream: %w", err)
 	}
 	return g, nil
+}
+
+func (g *ground) build(ctx context.Context) error {
+	c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", g.interlock, "github.com/interlock-gateway/interlock/cmd/interlock")
+	if out, err := c.CombinedOutput(); err != nil {
+		return fmt.Errorf("building the gateway: %w: %s", err, out)
+	}
+	return nil
 }
 
 func (g *ground) beginUpstream(at string) error {
@@ -199,7 +212,7 @@ func (t *target) begin(readyURL, log, binary string, args ...string) (err error)
 	if t.process, err = begin(log, binary, args...); err != nil {
 		return err
 	}
-	err = t.until(time.Minute, func() bool {
+	err = t.until(2*time.Minute, func() bool {
 		resp, err := client.Get(readyURL)
 		if err != nil {
 			return false
