@@ -25,7 +25,7 @@ plugins:                        ## the shipped adapters as Wasm modules in plugi
 	  echo "plugin $$name"; "$$tool" plugin build "plugins/$$name" -o "$$out" >/dev/null; touch "$$out"; \
 	done
 
-ci: compilers format vet lint build race bounds recovery sdk fuzz  ## what continuous integration runs
+ci: compilers format vet lint build race bounds recovery sdk fuzz instructions  ## what continuous integration runs
 
 format:                         ## every file is formatted
 	@out="$$($(GO) tool gofumpt -l .)"; if [ -n "$$out" ]; then echo "not formatted (go tool gofumpt -w .):"; echo "$$out"; exit 1; fi
@@ -72,13 +72,13 @@ bench: plugins                  ## the benchmark of record beside nginx, under 2
 	@mkdir -p bin && $(GO) build -o bin/bench ./bench
 	bin/bench $(ARGS)
 
-instructions: plugins           ## the instructions of a request against the committed figures (needs valgrind)
-	@mkdir -p bin && $(GO) build -o bin/bench ./bench
-	bin/bench instructions
+instructions: build             ## the instructions of a request against the committed figures (needs valgrind)
+	$(GO) build -o bin/bench ./bench
+	bin/bench instructions -gateway $(BIN)
 
-instructions-write: plugins     ## commit new figures: a change that is worth its instructions
-	@mkdir -p bin && $(GO) build -o bin/bench ./bench
-	bin/bench instructions -write
+instructions-write: build       ## new figures to commit, for a change that is worth its instructions
+	$(GO) build -o bin/bench ./bench
+	bin/bench instructions -gateway $(BIN) -write
 
 clean:
 	rm -rf bin data

@@ -55,7 +55,7 @@ func runInstructions(ctx context.Context, args []string, out io.Writer) error {
 	file := f.String("figures", "bench/instructions.json", "the committed figures")
 	write := f.Bool("write", false, "write them instead of comparing")
 	binary := f.String("gateway", "", "a gateway's binary; default: one is built from the source")
-	n := f.Int("n", 300, "requests of the shorter run; the longer has three times as many")
+	n := f.Int("n", 150, "requests of the shorter run; the longer has three times as many")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
