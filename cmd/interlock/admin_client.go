@@ -15,6 +15,8 @@ import (
 	"unicode"
 
 	"github.com/spf13/cobra"
+
+	"github.com/interlock-gateway/interlock/gateway/config"
 )
 
 const (
@@ -149,6 +151,7 @@ func (a *adminClient) refused(resp *http.Response) error {
 			Code    string `json:"code"`
 			Message string `json:"message"`
 		} `json:"error"`
+		Errors []config.Problem `json:"errors"` // of a reload
 	}
 	if json.Unmarshal(b, &e) != nil || e.Error.Code == "" {
 		return fmt.Errorf("%s answered %d and not like the admin API", a.base, resp.StatusCode)
@@ -157,7 +160,11 @@ func (a *adminClient) refused(resp *http.Response) error {
 	if resp.StatusCode == http.StatusUnauthorized {
 		message += " (set " + adminTokenVariable + ")"
 	}
-	return fmt.Errorf("%s (%d %s)", message, resp.StatusCode, printable(e.Error.Code))
+	message = fmt.Sprintf("%s (%d %s)", message, resp.StatusCode, printable(e.Error.Code))
+	for _, p := range e.Errors {
+		message += "\nerror: " + printable(p.String())
+	}
+	return errors.New(message)
 }
 
 type limitedWriter struct {

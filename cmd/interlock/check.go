@@ -66,13 +66,17 @@ func check(ctx context.Context, path string, offline bool) (*config.Result, []no
 	}
 	wrong := *r // as the file is: what is found below does not hide more of it
 	wrong.Errors = slices.Clone(r.Errors)
+	unlessFaulty := func(add func(key, message string)) server.Found {
+		return func(key, message string) {
+			if !wrong.Faulty(key) {
+				add(key, message)
+			}
+		}
+	}
 	var notes []note
 	noted := func(key, message string) { notes = append(notes, note{key, message}) }
-	server.Check(ctx, r.Found, server.CheckOptions{Offline: offline, Noted: noted}, func(key, message string) {
-		if !wrong.Faulty(key) {
-			r.Fail(key, message)
-		}
-	})
+	server.Check(ctx, r.Found, server.CheckOptions{Offline: offline, Noted: noted}, unlessFaulty(r.Fail))
+	server.CheckAuth(r.Found, r.Has, unlessFaulty(r.Fail), unlessFaulty(r.Warn))
 	return r, notes
 }
 

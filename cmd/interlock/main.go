@@ -40,7 +40,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.AddCommand(
 		newServeCommand(), newCheckCommand(), newConfigCommand(), newDemoCommand(),
 		newLedgerCommand(), newKeyCommand(), newSwitchCommand(), newPluginCommand(),
-		newPolicyCommand(),
+		newPolicyCommand(), newReloadCommand(),
 	)
 	for _, c := range root.Commands() {
 		if c.HasSubCommands() && !c.Runnable() { // else a misspelt one would be help, and success

@@ -349,6 +349,7 @@ func TestReload(t *testing.T) {
 	st := setUp(t, "")
 	st.reload = func(context.Context) (uint64, []config.Problem, error) { return 8, nil, nil }
 	require.EqualValues(t, 8, st.ok("POST", "/admin/v1/reload", "")["generation"])
+	require.Equal(t, []any{}, st.ok("POST", "/admin/v1/reload", "")["refused_plugins"])
 	require.EqualValues(t, 7, st.lastChange()["before"].(map[string]any)["generation"])
 	st.reload = func(context.Context) (uint64, []config.Problem, error) {
 		return 0, []config.Problem{{File: "f", Line: 3, Column: 5, Key: "groups[0]", Message: "bad"}, {Message: "worse"}}, errors.New("x")

@@ -7,7 +7,8 @@ import (
 )
 
 // reload builds a generation from the configuration as it is now. Refused, it lists every
-// error, and the generation before stays.
+// error, and the generation before stays. A plugin that is refused does not hold up a reload: the
+// answer says what became of it.
 func (s *Server) reload(w http.ResponseWriter, c *call) error {
 	if err := c.readOptional(&struct{}{}); err != nil {
 		return err
@@ -25,7 +26,10 @@ func (s *Server) reload(w http.ResponseWriter, c *call) error {
 	if err := s.record(ctx, c, "reload", &before, &generation{n}, ""); err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, generation{n})
+	return writeJSON(w, http.StatusOK, struct {
+		generation
+		RefusedPlugins []refusedPlugin `json:"refused_plugins"`
+	}{generation{n}, s.refusedPlugins()})
 }
 
 func (s *Server) refuseReload(w http.ResponseWriter, problems []config.Problem, err error) error {

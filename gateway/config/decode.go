@@ -284,6 +284,7 @@ func (d *document) free(n *node, key string) any {
 	case sequence:
 		list := make([]any, len(n.items))
 		for i, item := range n.items {
+			d.places[at(key, i)] = place{max(item.line, 1), max(item.column, 1)}
 			list[i] = d.free(item, at(key, i))
 		}
 		return list
@@ -294,6 +295,7 @@ func (d *document) free(n *node, key string) any {
 			if _, twice := m[f.name]; twice {
 				d.rejectAt(f.line, f.column, path, "given twice")
 			}
+			d.places[path] = place{max(f.line, 1), max(f.column, 1)}
 			m[f.name] = d.free(f.value, path)
 		}
 		return m

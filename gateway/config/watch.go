@@ -36,7 +36,8 @@ const (
 type Watcher struct {
 	mu    sync.Mutex
 	state map[string]watched
-	moved chan struct{} // the paths are others
+	taken map[string]string // the sums when Take was called
+	moved chan struct{}     // the paths are others
 }
 
 type watched struct {
@@ -69,6 +70,32 @@ func (w *Watcher) Follow(paths []string) {
 	case w.moved <- struct{}{}:
 	default:
 	}
+}
+
+// Take says that the content there is now is about to be read: a change of it that was not told
+// yet is none, nor is one that is being told and that Taken is asked about.
+func (w *Watcher) Take() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.taken = make(map[string]string, len(w.state))
+	for p := range w.state {
+		now := watched{look: look(p), sum: sum(p)}
+		w.state[p] = now
+		w.taken[p] = now.sum
+	}
+}
+
+// Taken says whether the content of all these paths was there at the latest Take, and has not
+// changed since.
+func (w *Watcher) Taken(paths []string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range paths {
+		if was, ok := w.taken[p]; !ok || was != w.state[p].sum {
+			return false
+		}
+	}
+	return true
 }
 
 // Run calls changed with the paths that have, until ctx is done. It calls from one goroutine,

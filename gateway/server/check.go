@@ -48,23 +48,36 @@ func Check(ctx context.Context, cfg *config.Config, o CheckOptions, found Found)
 // fetched; a start goes on without them. It also finds those that are used for what they are not.
 func checkPlugins(ctx context.Context, cfg *config.Config, found Found) {
 	kinds := map[string]string{}
+	cache, err := wasm.NewCache("") // what has the same content is compiled once
+	if err != nil {
+		found("plugins", err.Error())
+		return
+	}
 	for i, c := range cfg.Plugins {
 		if strings.HasPrefix(c.Source, "https:") {
 			continue
 		}
-		key := "plugins[" + strconv.Itoa(i) + "].source"
+		entry := "plugins[" + strconv.Itoa(i) + "]"
 		module, sidecar, err := localModule(c)
 		if err != nil {
-			found(key, err.Error())
+			found(entry+".source", err.Error())
 			continue
 		}
-		p, err := wasm.Load(ctx, pluginOptions(c, module, sidecar))
-		if err != nil {
-			found(key, redacted(err, c.Config).Error())
-			continue
+		o := pluginOptions(c, module, sidecar)
+		o.Cache = cache
+		p, err := wasm.Load(ctx, o)
+		load, ok := errors.AsType[*wasm.LoadError](err)
+		switch {
+		case ok:
+			for _, f := range load.Faults() {
+				found(keyOfFault(entry, f.Path), redactedText(f.Message, c.Config))
+			}
+		case err != nil:
+			found(entry+".source", redactedText(err.Error(), c.Config))
+		default:
+			kinds[c.Name] = p.Manifest().Kind
+			defer p.Release()
 		}
-		kinds[c.Name] = p.Manifest().Kind
-		p.Release()
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Providers)) {
 		ref := cfg.Providers[name].Adapter
@@ -85,6 +98,72 @@ func checkPlugins(ctx context.Context, cfg *config.Config, found Found) {
 	for _, name := range slices.Sorted(maps.Keys(cfg.Aliases)) {
 		guards(config.Join("aliases", name), cfg.Aliases[name].Guards)
 	}
+}
+
+// keyOfFault is the key of the configuration that a plugin's fault is about.
+func keyOfFault(entry string, path []string) string {
+	key := entry
+	for _, step := range path {
+		if _, err := strconv.ParseUint(step, 10, 31); err == nil {
+			key += "[" + step + "]"
+		} else {
+			key = config.Join(key, step)
+		}
+	}
+	return key
+}
+
+// CheckAuth holds how each provider's credential is presented against the ways that its adapter
+// names. A way that nobody has written, the default, cannot be meant where the adapter does not
+// know it: every call would be refused by the provider, so it is an error. One that is written may
+// be wanted by what stands between, such as a proxy: it is a warning. given says whether the file
+// has a key.
+func CheckAuth(cfg *config.Config, given func(key string) bool, found, warn Found) {
+	for _, name := range slices.Sorted(maps.Keys(cfg.Providers)) {
+		p := cfg.Providers[name]
+		known := knownAuth(cfg, p.Adapter)
+		if presents(known, p.Auth) {
+			continue
+		}
+		key := config.Join("providers", name) + ".auth"
+		ways := strings.Join(known, ", ")
+		if !given(key) {
+			found(key, "it is not given, and the default "+p.Auth.String()+" is not what the adapter "+p.Adapter.String()+" knows: "+ways)
+			continue
+		}
+		warn(key, "the adapter "+p.Adapter.String()+" knows "+ways+", not "+p.Auth.String()+": that works only where something between here and the provider wants it")
+	}
+}
+
+// knownAuth are the ways to present a credential that an adapter names, as far as that can be said
+// without fetching anything.
+func knownAuth(cfg *config.Config, ref config.AdapterRef) []string {
+	var m *wasm.Manifest
+	switch {
+	case ref.Kind == config.AdapterPlugin:
+		i := slices.IndexFunc(cfg.Plugins, func(c config.Plugin) bool { return c.Name == ref.Name })
+		if i < 0 || strings.HasPrefix(cfg.Plugins[i].Source, "https:") {
+			return nil
+		}
+		module, sidecar, err := localModule(cfg.Plugins[i])
+		if err != nil {
+			return nil // said elsewhere
+		}
+		if m, err = wasm.ReadManifest(module); sidecar != nil {
+			m, err = wasm.ParseManifest(sidecar)
+		}
+		if err != nil {
+			return nil
+		}
+	case ref.Kind == config.AdapterNative:
+		if src, ok := plugins.Native(ref.Name); ok {
+			m, _ = wasm.ParseManifest([]byte(src.Manifest)) // it is ours
+		}
+	}
+	if m == nil {
+		return nil
+	}
+	return m.Auth
 }
 
 // loadPolicy opens the bundles that a configuration names; without a revision where they are

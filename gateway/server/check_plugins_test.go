@@ -47,13 +47,13 @@ keys: [{name: caller, key: ilk-check-0123456789, groups: [all], guards: [{plugin
 	found := map[string]string{}
 	Check(context.Background(), r.Config, CheckOptions{}, func(key, message string) { found[key] = message })
 	require.Contains(t, found["plugins[0].source"], "no such file")
-	require.Contains(t, found["plugins[1].source"], "odd")
-	require.Contains(t, found["plugins[2].source"], "sha256")
+	require.Contains(t, found["plugins[1].source"], "not a Wasm module")
+	require.Contains(t, found["plugins[2].sha256"], "sha256")
 	require.NotContains(t, found, "plugins[3].source")
 	require.Contains(t, found["plugins[4].source"], strings.Join(plugins.Names(), ", "))
 	require.Contains(t, found["providers.a.adapter"], "is a guard, not an adapter")
 	require.Contains(t, found["providers.b.adapter"], "native:anthropic")
-	require.Contains(t, found["plugins[5].source"], "configure: config: it says [redacted]")
+	require.Contains(t, found["plugins[5].config"], "configure: config: it says [redacted]")
 	require.Len(t, found, 7)
 	require.NotContains(t, fmt.Sprint(found), "canary")
 }

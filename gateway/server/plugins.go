@@ -101,7 +101,7 @@ func (h *pluginHost) of(ctx context.Context, cfg *config.Config) *pluginSet {
 func (h *pluginHost) get(ctx context.Context, c config.Plugin, before *plugin) (p *plugin, fresh bool) {
 	p = &plugin{config: c, since: time.Now()}
 	fail := func(err error) (*plugin, bool) {
-		err = redacted(err, c.Config)
+		err = redacted(detailOf(err), c.Config)
 		p.err = err
 		if before != nil && before.loaded != nil {
 			kept := *before
@@ -143,35 +143,56 @@ func (h *pluginHost) get(ctx context.Context, c config.Plugin, before *plugin) (
 	return p, true
 }
 
-// redacted hides what stands in a plugin's configuration from an error about it: a schema's words
-// and a guest's own quote it, and any of it may be a secret.
+// detailOf is why a plugin was refused, without its name: that is said beside it.
+func detailOf(err error) error {
+	if load, ok := errors.AsType[*wasm.LoadError](err); ok {
+		return errors.New(load.Detail())
+	}
+	return err
+}
+
+// redacted is redactedText of an error.
 func redacted(err error, config config.Document) error {
 	text := err.Error()
+	if hidden := redactedText(text, config); hidden != text {
+		return errors.New(hidden)
+	}
+	return err
+}
+
+// redactedText hides what stands in a plugin's configuration from a text about it: a schema's
+// words and a guest's own quote it, and any of it may be a secret.
+func redactedText(text string, config config.Document) string {
 	var v any
 	if json.Unmarshal([]byte(config.JSON.Reveal()), &v) != nil {
-		return err
+		return text
 	}
-	var hide func(any)
-	hide = func(v any) {
+	var secrets []string
+	var collect func(any)
+	collect = func(v any) {
 		switch v := v.(type) {
 		case string:
-			if len(v) >= leastSecret {
-				text = strings.ReplaceAll(text, v, telemetry.Redacted)
+			if len(v) >= leastSecret && !strings.Contains(telemetry.Redacted, v) {
+				secrets = append(secrets, v)
 			}
 		case []any:
 			for _, e := range v {
-				hide(e)
+				collect(e)
 			}
 		case map[string]any:
 			for _, e := range v {
-				hide(e)
+				collect(e)
 			}
 		}
 	}
-	if hide(v); text == err.Error() {
-		return err
+	collect(v)
+	// All at once, the longest first: one may be a part of another, or of what stands for it.
+	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
+	var pairs []string
+	for _, secret := range secrets {
+		pairs = append(pairs, secret, telemetry.Redacted)
 	}
-	return errors.New(text)
+	return strings.NewReplacer(pairs...).Replace(text)
 }
 
 // leastSecret is how long a text must be to be taken for a secret.
@@ -346,14 +367,15 @@ func (s *pluginSet) adapters(cfg *config.Config, log *telemetry.Log) (map[string
 	for name, p := range cfg.Providers {
 		if g, ok := all[name].(*adapter.Guest); ok && !presents(g.Manifest().Auth, p.Auth) {
 			log.Warn("the provider's adapter does not know this way to present a credential",
-				"key", "providers."+name+".auth", "auth", p.Auth.String(), "known", strings.Join(g.Manifest().Auth, ", "))
+				"key", config.Join("providers", name)+".auth", "auth", p.Auth.String(), "known", strings.Join(g.Manifest().Auth, ", "))
 		}
 	}
 	return all, nil
 }
 
 // presents says whether an adapter names a way to present a credential. What stands between,
-// such as a proxy of the operator's, may want another: so it is not refused.
+// such as a proxy of the operator's, may want another: so a start goes on, and CheckAuth refuses
+// only what nobody has written.
 func presents(known []string, a config.Auth) bool {
 	return len(known) == 0 || a.Kind == config.AuthNone || slices.Contains(known, a.String()) || slices.Contains(known, string(a.Kind))
 }

@@ -24,6 +24,24 @@ func (s *Server) Reload(ctx context.Context) (uint64, []config.Problem, error) {
 	}
 	s.building.Lock()
 	defer s.building.Unlock()
+	return s.reload(ctx)
+}
+
+// reloadChanged is Reload for files that have changed, unless a reload has read them as they are
+// now: one change is one generation.
+func (s *Server) reloadChanged(ctx context.Context, paths []string) {
+	s.building.Lock()
+	defer s.building.Unlock()
+	if !s.watcher.Taken(paths) {
+		_, _, _ = s.reload(ctx) // it has logged what was wrong
+	}
+}
+
+// reload does what Reload says. s.building is held.
+func (s *Server) reload(ctx context.Context) (uint64, []config.Problem, error) {
+	if s.watcher != nil {
+		s.watcher.Take()
+	}
 	cat, r := catalog.Load(s.options.Path, s.options.Env)
 	s.files = r.Files
 	if s.watcher != nil {
@@ -91,9 +109,7 @@ func (s *Server) follow(ctx context.Context) {
 		defer func() { <-done }()
 		go func() {
 			defer close(done)
-			watcher.Run(ctx, func([]string) {
-				_, _, _ = s.Reload(ctx) // it has logged what was wrong
-			})
+			watcher.Run(ctx, func(paths []string) { s.reloadChanged(ctx, paths) })
 		}()
 	}
 	tick := time.NewTicker(sweepEvery)

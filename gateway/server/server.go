@@ -123,14 +123,13 @@ func (s *Server) start(ctx context.Context, cfg *config.Config, cat *catalog.Cat
 	if opened.unread != nil {
 		s.log.Warn("what was rolled back before the start is not known", "error", opened.unread.Error())
 	}
-	s.building.Lock()
-	s.policy.opened.set, s.policy.opened.troubles = opened.set, opened.troubles
-	err := s.build(ctx, cfg, cat, opened.revision)
-	s.building.Unlock()
-	if err != nil {
+	if err := s.listen(cfg); err != nil { // before the plugins are compiled, which takes longest
 		return err
 	}
-	return s.listen(cfg)
+	s.building.Lock()
+	s.policy.opened.set, s.policy.opened.troubles = opened.set, opened.troubles
+	defer s.building.Unlock()
+	return s.build(ctx, cfg, cat, opened.revision)
 }
 
 // startFaults are what is wrong with a configuration, placed in its file where there is one.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/interlock-gateway/interlock/gateway/wasm/meter"
@@ -81,7 +82,7 @@ func admit(o *Options) (*admitted, error) {
 	if o.SHA256 != "" {
 		sum := sha256.Sum256(o.Module)
 		if have := hex.EncodeToString(sum[:]); !strings.EqualFold(have, o.SHA256) {
-			return refuse(StepModule, fmt.Errorf("its sha256 is %s and not %s", have, o.SHA256))
+			return refuse(StepModule, about(fmt.Errorf("its sha256 is %s and not %s", have, o.SHA256), "sha256"))
 		}
 	}
 	if len(o.Module) < 4 || string(o.Module[:4]) != "\x00asm" {
@@ -92,15 +93,15 @@ func admit(o *Options) (*admitted, error) {
 		return refuse(StepManifest, err)
 	}
 	a := &admitted{manifest: manifest, limits: limits.smaller(manifest.Limits), granted: map[string]bool{}}
-	for _, g := range o.Grants {
+	for i, g := range o.Grants {
 		if !slices.Contains(capabilities, g) {
-			return refuse(StepConfig, fmt.Errorf("grants: %q is not a capability", g))
+			return refuse(StepConfig, about(fmt.Errorf("%q is not a capability: there is %s", g, strings.Join(capabilities, ", ")), "grants", strconv.Itoa(i)))
 		}
 		a.granted[g] = true
 	}
 	for _, c := range manifest.Capabilities {
 		if !a.granted[c] {
-			return refuse(StepImports, fmt.Errorf("it wants the capability %s, which is not granted", c))
+			return refuse(StepImports, about(fmt.Errorf("it wants the capability %s, which is not granted", c), "grants"))
 		}
 	}
 	bounds := meter.DefaultLimits()
@@ -109,6 +110,11 @@ func admit(o *Options) (*admitted, error) {
 	bounds.CustomSection = bounds.DataSize
 	m, err := meter.Rewrite(o.Module, bounds)
 	if err != nil {
+		if bounds.MemoryPages = mostPages; a.limits.pages() < mostPages {
+			if _, e := meter.Rewrite(o.Module, bounds); e == nil { // with more memory it would do
+				err = about(err, "limits", "memory")
+			}
+		}
 		return refuse(StepModule, err)
 	}
 	a.code = m.Code
@@ -164,7 +170,7 @@ func (a *admitted) checkImports(list []meter.Import) (map[string][]string, error
 		switch {
 		case i.Module == hostModule && i.Name == hostLog:
 			if !a.granted[capabilityLog] {
-				return nil, fmt.Errorf("%s.%s needs the capability log, which is not granted", i.Module, i.Name)
+				return nil, about(fmt.Errorf("%s.%s needs the capability log, which is not granted", i.Module, i.Name), "grants")
 			}
 			if !slices.Contains(a.manifest.Capabilities, capabilityLog) {
 				return nil, fmt.Errorf("%s.%s is not among the capabilities of the manifest", i.Module, i.Name)

@@ -8,6 +8,8 @@ import (
 const (
 	mebibyte = 1 << 20
 	pageSize = 64 << 10
+	// mostPages are those of 4 GiB.
+	mostPages = 1 << 16
 )
 
 // Limits are what an operator allows a plugin. A zero stands for the default.

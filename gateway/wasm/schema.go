@@ -4,8 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
 )
 
 // nothing loads no schema: a plugin's may not name a file or an address.
@@ -45,5 +49,34 @@ func (m *Manifest) checkConfig(config []byte) error {
 	if err != nil {
 		return err
 	}
-	return s.Validate(v)
+	err = s.Validate(v)
+	wrong, ok := errors.AsType[*jsonschema.ValidationError](err)
+	if !ok {
+		return err
+	}
+	var all unfit
+	all.collect(wrong, message.NewPrinter(language.English))
+	return all
+}
+
+// collect adds what a schema finds wrong, at the places where it is. What fits none of several
+// alternatives is one fault.
+func (e *unfit) collect(err *jsonschema.ValidationError, p *message.Printer) {
+	path := append([]string{"config"}, err.InstanceLocation...)
+	switch k := err.ErrorKind.(type) {
+	case *kind.AdditionalProperties:
+		for _, name := range k.Properties {
+			*e = append(*e, Fault{append(slices.Clone(path), name), "the plugin has no such key"})
+		}
+		return
+	case *kind.AnyOf, *kind.OneOf, *kind.Not:
+	default:
+		if len(err.Causes) > 0 {
+			for _, c := range err.Causes {
+				e.collect(c, p)
+			}
+			return
+		}
+	}
+	*e = append(*e, Fault{path, err.ErrorKind.LocalizedString(p)})
 }
