@@ -181,11 +181,14 @@ func (l *limitedWriter) Write(b []byte) (int, error) {
 }
 
 // printable replaces what a terminal could take for a command: callers choose some of the
-// texts that are shown.
+// texts that are shown. Several lines become one.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
+		switch {
+		case unicode.IsPrint(r):
 			return r
+		case r == '\n' || r == '\t':
+			return ' '
 		}
 		return '\uFFFD'
 	}, s)

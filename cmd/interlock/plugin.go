@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/interlock-gateway/interlock/gateway/openai"
 	"github.com/interlock-gateway/interlock/gateway/wasm"
 	"github.com/interlock-gateway/interlock/plugins"
 	"github.com/interlock-gateway/interlock/sdk/conformance"
@@ -125,7 +126,7 @@ type guests struct {
 func newGuests(m *module, log io.Writer) (g *guests, err error) {
 	s := wasm.Inspect(wasm.Options{Name: "plugin", Module: m.code, Manifest: m.manifest})
 	if s.Refused != nil {
-		return nil, s.Refused
+		return nil, why(s.Refused)
 	}
 	g = &guests{module: m, manifest: s.Manifest, text: m.manifest, log: log}
 	if g.text == nil {
@@ -154,12 +155,40 @@ func (g *guests) close() {
 func (g *guests) load(config []byte) (*wasm.Plugin, error) {
 	p, err := wasm.Load(context.Background(), wasm.Options{
 		Name: g.manifest.Name, Module: g.module.code, Manifest: g.module.manifest, Config: config,
-		Grants: g.manifest.Capabilities, Cache: g.cache, PoolSize: 1, Log: guestLog(g.log),
+		Grants: g.manifest.Capabilities, Cache: g.cache, PoolSize: 1, Log: guestLog(g.log), KeepOutput: true,
 	})
-	if err == nil {
-		g.open = append(g.open, p)
+	if err != nil {
+		return nil, withWords(err)
 	}
-	return p, err
+	g.open = append(g.open, p)
+	return p, nil
+}
+
+// why is the reason of a refusal, without the name of the plugin: there is only one.
+func why(err error) error {
+	if refused, ok := errors.AsType[*wasm.LoadError](err); ok {
+		return &refusal{refused}
+	}
+	return err
+}
+
+// refusal is a *wasm.LoadError without the name of the plugin.
+type refusal struct{ *wasm.LoadError }
+
+func (r *refusal) Error() string { return r.Detail() }
+
+// withWords adds to a failure what the guest wrote before it, such as the words of a panic: as much of
+// it as the host keeps, without what looks like a credential.
+func withWords(err error) error {
+	f, ok := errors.AsType[*wasm.Failure](err)
+	if !ok || f.Said == "" {
+		return err
+	}
+	lines := strings.Split(f.Said, "\n")
+	for i := range lines {
+		lines[i] = openai.Redact(lines[i])
+	}
+	return fmt.Errorf("%w; it wrote:\n%s", err, strings.Join(lines, "\n"))
 }
 
 // plugin is the module as the conformance kit wants it.
@@ -187,7 +216,7 @@ func (c caller) Call(op uint32, in, dst []byte) (out []byte, failed bool, err er
 	out, err = c.p.Call(wasm.Wait{}, wasm.Op(op), in, dst)
 	var guest *wasm.GuestError
 	if !errors.As(err, &guest) {
-		return out, false, err
+		return out, false, withWords(err)
 	}
 	w := interlock.Writer(dst)
 	w.Str(guest.Code)

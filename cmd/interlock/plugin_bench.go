@@ -79,7 +79,7 @@ func bench(ctx context.Context, m *module, dir string, spend time.Duration) ([]b
 		return nil, err
 	}
 	defer g.close()
-	set, err := readFixtures(dir, false)
+	set, err := readFixtures(dir, false, g.manifest.Kind)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +140,7 @@ func measure(ctx context.Context, p *wasm.Plugin, steps []conformance.Step, spen
 			got, m, err := p.CallMeasured(wasm.Wait{}, wasm.Op(s.Op), s.In, dst[:0])
 			var guest *wasm.GuestError
 			if err != nil && !errors.As(err, &guest) {
-				return row, err
+				return row, withWords(err)
 			}
 			if err == nil {
 				dst = got

@@ -190,9 +190,9 @@ func checkGo(ctx context.Context, tool, dir string, env []string) error {
 // finish puts a module's manifest into it and writes it, whole or not at all. manifest may be nil:
 // then it is what the module says of itself.
 func finish(ctx context.Context, code, manifest []byte, path func(*wasm.Manifest) string) (*built, error) {
-	said, err := wasm.Describe(ctx, wasm.Options{Name: "plugin", Module: code})
+	said, err := wasm.Describe(ctx, wasm.Options{Name: "plugin", Module: code, KeepOutput: true})
 	if err != nil {
-		return nil, err
+		return nil, withWords(why(err))
 	}
 	m, err := wasm.ParseManifest(said)
 	if err != nil {
@@ -207,11 +207,11 @@ func finish(ctx context.Context, code, manifest []byte, path func(*wasm.Manifest
 		return nil, err
 	}
 	if s := wasm.Inspect(wasm.Options{Name: m.Name, Module: made}); s.Refused != nil {
-		return nil, s.Refused
+		return nil, why(s.Refused)
 	}
 	if manifest != nil {
 		if _, err := wasm.Prepare(ctx, wasm.Options{Name: m.Name, Module: made, Grants: m.Capabilities}); err != nil {
-			return nil, err
+			return nil, why(err)
 		}
 	}
 	sum := sha256.Sum256(made)

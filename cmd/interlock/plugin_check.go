@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/tools/txtar"
 
+	"github.com/interlock-gateway/interlock/gateway/wasm"
 	"github.com/interlock-gateway/interlock/sdk/conformance"
 )
 
@@ -39,7 +40,7 @@ func newPluginTest() *cobra.Command {
 			return f.run(c.Context(), argOrHere(args), c.OutOrStdout(), c.ErrOrStderr())
 		},
 	}
-	c.Flags().BoolVar(&f.update, "update", false, "write what the plugin answers into the fixtures: what is wrong or empty in them")
+	c.Flags().BoolVar(&f.update, "update", false, "write what the plugin answers into the fixtures: what is wrong, empty or missing in them")
 	c.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "show each check, and what the plugin logs")
 	c.Flags().BoolVar(&f.json, "json", false, "print JSON")
 	c.Flags().StringVar(&f.fixtures, "fixtures", "", "the folder of the fixtures (default: testdata in DIR, or beside FILE.wasm)")
@@ -69,7 +70,7 @@ func (f *pluginTest) run(ctx context.Context, arg string, stdout, stderr io.Writ
 	if dir == "" && m.fixtures != "" {
 		dir = filepath.Join(m.fixtures, "testdata")
 	}
-	set, err := readFixtures(dir, f.update)
+	set, err := readFixtures(dir, f.update, g.manifest.Kind)
 	if err != nil {
 		return err
 	}
@@ -84,7 +85,7 @@ func (f *pluginTest) run(ctx context.Context, arg string, stdout, stderr io.Writ
 			fmt.Fprintln(stderr, "wrote "+printable(name))
 		}
 		if len(wrote) > 0 {
-			if set, err = readFixtures(dir, false); err != nil {
+			if set, err = readFixtures(dir, false, g.manifest.Kind); err != nil {
 				return err
 			}
 			r = conformance.Check(ctx, g.plugin(), set.parsed)
@@ -231,6 +232,7 @@ type fixtureSet struct {
 type fixtureFile struct {
 	name    string // without .txtar
 	archive *txtar.Archive
+	added   map[string]bool // parts that are not in the file: nothing of them is known yet
 }
 
 // expected are the parts of a fixture that say what must come out, with a text that nothing
@@ -239,8 +241,36 @@ var expected = map[string]string{
 	"provider.json": "null", "want.json": "null", "failure.json": "null", "error.json": "null", "verdict.json": "null", "provider.head": "-",
 }
 
-// readFixtures reads a folder; "" has none. fill says that empty parts are allowed.
-func readFixtures(dir string, fill bool) (*fixtureSet, error) {
+// missing adds the parts of a fixture that would say what must come out of a step about which it
+// says nothing: of a request, and of an answer.
+func (f *fixtureFile) missing(kind string) {
+	has := func(names ...string) bool {
+		return slices.ContainsFunc(f.archive.Files, func(x txtar.File) bool { return slices.Contains(names, x.Name) })
+	}
+	add := func(names ...string) {
+		for _, name := range names {
+			f.archive.Files = append(f.archive.Files, txtar.File{Name: name, Data: []byte(expected[name] + "\n")})
+			f.added[name] = true
+		}
+	}
+	switch answered := has("answer.json", "stream.sse", "stream.ndjson", "stream.frames"); {
+	case kind == wasm.KindGuard:
+		if !has("verdict.json", "error.json") {
+			add("verdict.json")
+		}
+	case has("request.json") && !has("provider.json", "provider.head", "error.json"):
+		add("provider.head", "provider.json")
+		fallthrough
+	default:
+		if answered && !has("want.json", "failure.json", "error.json") {
+			add("want.json")
+		}
+	}
+}
+
+// readFixtures reads a folder; "" has none. fill says that parts may be empty or missing; kind is
+// the plugin's.
+func readFixtures(dir string, fill bool, kind string) (*fixtureSet, error) {
 	s := &fixtureSet{dir: dir}
 	if dir == "" {
 		return s, nil
@@ -262,14 +292,25 @@ func readFixtures(dir string, fill bool) (*fixtureSet, error) {
 			}
 		}
 		name := strings.TrimSuffix(filepath.Base(path), ".txtar")
+		file := fixtureFile{name, a, map[string]bool{}}
+		if fill {
+			file.missing(kind)
+		}
 		x, err := conformance.ParseFixture(name, txtar.Format(a))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
-		s.files = append(s.files, fixtureFile{name, a})
+		s.files = append(s.files, file)
 		s.parsed = append(s.parsed, *x)
 	}
 	return s, nil
+}
+
+func (s *fixtureSet) file(name string) *fixtureFile {
+	if i := slices.IndexFunc(s.files, func(f fixtureFile) bool { return f.name == name }); i >= 0 {
+		return &s.files[i]
+	}
+	return nil
 }
 
 // part is the text of a fixture's part.
@@ -293,9 +334,14 @@ func (s *fixtureSet) write(answers []conformance.Answer) (wrote []string, err er
 	for _, a := range answers {
 		file, part := s.part(a)
 		if part == nil {
-			continue
+			if file = s.file(a.Fixture); file == nil || len(file.added) == 0 {
+				continue
+			}
+			file.archive.Files = append(file.archive.Files, txtar.File{Name: a.Part})
+			part = &file.archive.Files[len(file.archive.Files)-1]
 		}
 		part.Data = append(indented(a.Text), '\n')
+		delete(file.added, a.Part)
 		changed[file] = true
 	}
 	for i := range s.files {
@@ -303,6 +349,7 @@ func (s *fixtureSet) write(answers []conformance.Answer) (wrote []string, err er
 		if !changed[file] {
 			continue
 		}
+		file.archive.Files = slices.DeleteFunc(file.archive.Files, func(x txtar.File) bool { return file.added[x.Name] })
 		path := filepath.Join(s.dir, file.name+".txtar")
 		if err := writeWhole(path, txtar.Format(file.archive)); err != nil {
 			return wrote, err

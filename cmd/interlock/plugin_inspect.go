@@ -52,11 +52,11 @@ func newPluginInspect() *cobra.Command {
 	return c
 }
 
-// refusal is the step and the reason of a refusal.
-func refusal(err error) (step, reason string) {
+// stepAndReason are those of a refusal.
+func stepAndReason(err error) (step, reason string) {
 	var e *wasm.LoadError
 	if errors.As(err, &e) {
-		return string(e.Step), e.Err.Error()
+		return string(e.Step), strings.TrimPrefix(e.Detail(), string(e.Step)+": ")
 	}
 	return "", err.Error()
 }
@@ -77,7 +77,7 @@ func printInspectionJSON(w io.Writer, s *wasm.Inspection) error {
 		} `json:"limits"`
 	}{Inspection: s, Admitted: s.Refused == nil}
 	if s.Refused != nil {
-		step, reason := refusal(s.Refused)
+		step, reason := stepAndReason(s.Refused)
 		shown.Refused = &refused{step, reason}
 	}
 	shown.Limits.Memory, shown.Limits.Module = s.Limits.Memory, s.Limits.ModuleSize
@@ -154,7 +154,7 @@ func printInspection(w io.Writer, name string, s *wasm.Inspection, all bool) err
 	if s.Refused == nil {
 		row("admitted", "yes")
 	} else {
-		step, reason := refusal(s.Refused)
+		step, reason := stepAndReason(s.Refused)
 		row("admitted", "no: %s: %s", step, reason)
 	}
 	return t.Flush()

@@ -5,10 +5,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/tools/txtar"
 
 	"github.com/interlock-gateway/interlock/gateway/wasm"
 )
@@ -252,6 +254,42 @@ func TestPluginTestFindsAndUpdates(t *testing.T) {
 	require.Contains(t, string(b), `"finish_reason": "length"`)
 	require.Contains(t, string(b), `"from": "user"`)
 
+	// Fixtures of which only the inputs are there get the parts that say what comes out.
+	for name, c := range map[string]struct {
+		text string
+		want []string
+	}{
+		"only": {
+			"-- request.json --\n{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}\n-- answer.json --\n{\"text\":\"b\",\"ended\":\"natural\"}\n",
+			[]string{"request.json", "answer.json", "provider.head", "provider.json", "want.json"},
+		},
+		"lacks": {
+			"-- request.json --\n{\"seed\":1,\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}\n",
+			[]string{"request.json", "error.json"},
+		},
+		"fails": {
+			"-- answer.head --\n429\n-- answer.json --\n{\"error\":{\"kind\":\"slow_down\",\"message\":\"x\"}}\n",
+			[]string{"answer.head", "answer.json", "failure.json"},
+		},
+	} {
+		path := filepath.Join("acme", "testdata", name+".txtar")
+		require.NoError(t, os.WriteFile(path, []byte(c.text), 0o600))
+		status, out, errs = interlockRun(t, "plugin", "test", filepath.Join("acme", "acme.wasm"), "--update")
+		require.Zero(t, status, out+errs)
+		require.Contains(t, errs, "wrote "+path)
+		a, err := txtar.ParseFile(path)
+		require.NoError(t, err)
+		var names []string
+		for _, f := range a.Files {
+			names = append(names, f.Name)
+			require.NotEqual(t, "null", strings.TrimSpace(string(f.Data)), f.Name)
+		}
+		require.ElementsMatch(t, c.want, names)
+	}
+	status, _, errs = interlockRun(t, "plugin", "test", filepath.Join("acme", "acme.wasm"), "--update")
+	require.Zero(t, status)
+	require.NotContains(t, errs, "wrote", "there is nothing left to write")
+
 	status, out, errs = interlockRun(t, "plugin", "test", "acme", "--json")
 	require.Zero(t, status, errs)
 	var shown struct {
@@ -304,4 +342,30 @@ func TestPluginTestFindsAndUpdates(t *testing.T) {
 	status, _, errs = interlockRun(t, "plugin", "warm")
 	require.Equal(t, 1, status)
 	require.Contains(t, errs, "error: interlock.yaml:")
+}
+
+// The words of a panic reach whoever writes the plugin, without what looks like a credential.
+func TestThePanicOfAPluginReachesItsAuthor(t *testing.T) {
+	cacheOfGo(t)
+	t.Chdir(t.TempDir())
+	require.Zero(t, run(t.Context(), []string{"plugin", "new", "--lang", "go", "--kind", "guard", "acme"}, new(output), new(output)))
+	source := filepath.Join("acme", "guard.go")
+	text, err := os.ReadFile(source)
+	require.NoError(t, err)
+	broken := regexp.MustCompile(`(?m)^func .*\*interlock\.Verdict\) error \{$`).ReplaceAllString(string(text),
+		"$0\n\tif len(body) > 0 {\n\t\tpanic(\"oh no: key sk-canary-1234567\")\n\t}")
+	require.NotEqual(t, string(text), broken)
+	require.NoError(t, os.WriteFile(source, []byte(broken), 0o600))
+	status, out, errs := interlockRun(t, "plugin", "test", "acme")
+	require.Equal(t, 1, status, errs)
+	require.Contains(t, out, "panic: oh no: key [redacted]")
+	require.NotContains(t, out+errs, "sk-canary-1234567")
+	status, out, errs = interlockRun(t, "plugin", "bench", filepath.Join("acme", "acme.wasm"))
+	require.Equal(t, 1, status, out)
+	require.Contains(t, errs, "panic: oh no: key [redacted]")
+	require.NotContains(t, out+errs, "sk-canary-1234567")
+}
+
+func TestPrintableTextIsOneLine(t *testing.T) {
+	require.Equal(t, "a b c\uFFFD[2J", printable("a\nb\tc\x1b[2J"))
 }

@@ -254,5 +254,12 @@ func (m *Manifest) check() error {
 			fault("config_schema: %w", err)
 		}
 	}
-	return errors.Join(all...)
+	if len(all) == 0 {
+		return nil
+	}
+	texts := make([]string, len(all))
+	for i, err := range all { // a schema's own errors have several lines
+		texts[i] = strings.Join(strings.Fields(err.Error()), " ")
+	}
+	return errors.New(strings.Join(texts, "; "))
 }

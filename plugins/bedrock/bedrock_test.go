@@ -195,6 +195,11 @@ func TestFailures(t *testing.T) {
 		{429, "", `<html>`, interlock.RateLimited},
 		{500, "InternalServerException", ``, interlock.ServerError},
 		{503, "", `{"__type":"com.amazon.coral.service#ServiceUnavailableException","message":"a"}`, interlock.Overloaded},
+		{400, "", `{"type":"ValidationException","message":"The provided request is not valid"}`, interlock.ClientInvalid},
+		{400, "", `{"type":"ValidationException","message":"Input is too long for requested model."}`, interlock.ContextOverflow},
+		{400, "", `{"Type":"com.amazon.coral.validate#ThrottlingException:http://internal.amazon.com/","Message":"a"}`, interlock.RateLimited},
+		{400, "", `{"code":"ValidationException","message":"a"}`, interlock.ClientInvalid},
+		{400, "", `{"type":"error","message":"Input is too long for requested model."}`, interlock.ContextOverflow},
 		{502, "", `<html>`, ""},
 		{418, "TeapotException", `{}`, ""},
 	} {

@@ -22,9 +22,7 @@ func classify(c *interlock.Call, in *interlock.Answer) interlock.Failure {
 	root, _ := json.Parse(in.Body)
 	kind := in.Get("x-amzn-errortype")
 	if kind == "" {
-		if kind = root.Get("__type").String(); kind == "" {
-			kind = root.Get("code").String()
-		}
+		kind = kindOf(root)
 	}
 	f := read(kind, root)
 	if f.Class == "" && in.Status == 429 {
@@ -33,6 +31,24 @@ func classify(c *interlock.Call, in *interlock.Answer) interlock.Failure {
 	f.Status = 0
 	f.RetryAfter, f.HasRetryAfter = in.RetryAfter(c.Now)
 	return f
+}
+
+// kindOf is the exception's name as a body has it: under the names of AWS's protocols, or, from what
+// stands between, as a type that ends like an exception's.
+func kindOf(body json.Value) string {
+	for _, key := range [...]string{"__type", "code"} {
+		if kind := body.Get(key).String(); kind != "" {
+			return kind
+		}
+	}
+	const ending = "Exception"
+	for _, key := range [...]string{"type", "Type"} {
+		kind := body.Get(key).String()
+		if name, _, _ := cut(kind, ':'); len(name) > len(ending) && name[len(name)-len(ending):] == ending {
+			return kind
+		}
+	}
+	return ""
 }
 
 // read makes a failure of the exception's name, which may have a namespace before it and a URL

@@ -96,6 +96,7 @@ func (c *checker) playRequest(x *Fixture, pair [2]Caller) (q *providerRequest, e
 	case e != nil:
 		if x.wantError == nil {
 			c.found("is refused: %v", e)
+			c.report.answered(x.Name, "error.json", errorJSON(e))
 		} else if d := differs(x.wantError, errorJSON(e)); d != "" {
 			c.found("%s", d)
 			c.report.answered(x.Name, "error.json", errorJSON(e))
@@ -163,6 +164,7 @@ func (c *checker) failed(x *Fixture, f *interlock.Failure) {
 	c.checkFailure(f)
 	if x.wantFailure == nil {
 		c.found("fails: %s", failureJSON(f))
+		c.report.answered(x.Name, "failure.json", failureJSON(f))
 	} else if d := differs(x.wantFailure, failureJSON(f)); d != "" {
 		c.found("%s", d)
 		c.report.answered(x.Name, "failure.json", failureJSON(f))
@@ -173,6 +175,7 @@ func (c *checker) failed(x *Fixture, f *interlock.Failure) {
 func (c *checker) refused(x *Fixture, e *interlock.Error) {
 	if x.wantError == nil {
 		c.found("fails: %v", e)
+		c.report.answered(x.Name, "error.json", errorJSON(e))
 	} else if d := differs(x.wantError, errorJSON(e)); d != "" {
 		c.found("%s", d)
 		c.report.answered(x.Name, "error.json", errorJSON(e))
