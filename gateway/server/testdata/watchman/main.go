@@ -30,6 +30,12 @@ func whole(_ *interlock.Call, s *interlock.Subject, body []byte, out *interlock.
 	case bytes.Contains(body, []byte("spin")):
 		for {
 		}
+	case bytes.Contains(body, []byte("garbage")):
+		out.Action, out.Body = interlock.Use, append(out.Body, "no JSON"...)
+	case bytes.Contains(body, []byte("huge")):
+		out.Action, out.Body = interlock.Use, append(out.Body, make([]byte, 16<<20)...)
+	case bytes.Contains(body, []byte("badreason")):
+		out.Action, out.Reason = interlock.Refuse, "Not A Code\n"
 	case bytes.Contains(body, []byte("forbidden")):
 		out.Action, out.Reason, out.Message = interlock.Refuse, "forbidden_word", "not for "+s.Key+" "+string(s.Labels)+" "+s.Alias
 	case bytes.Contains(body, []byte("othermodel")):
@@ -47,6 +53,19 @@ func events(_ *interlock.Call, _ *interlock.Subject, in []interlock.Frame, ended
 	for _, f := range in {
 		if bytes.Contains(f.Data, []byte("forbidden")) {
 			out.Action, out.Reason = interlock.Refuse, "forbidden_word"
+			return nil
+		}
+		switch {
+		case bytes.Contains(f.Data, []byte("eventtrap")):
+			panic("as asked")
+		case bytes.Contains(f.Data, []byte("eventspin")):
+			for {
+			}
+		case bytes.Contains(f.Data, []byte("eventline")):
+			out.Emit([]byte("{}\n\ndata: forged"))
+			return nil
+		case bytes.Contains(f.Data, []byte("eventgarbage")):
+			out.Emit([]byte("no JSON"))
 			return nil
 		}
 		if len(held) > 0 {
