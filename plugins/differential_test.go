@@ -33,6 +33,7 @@ var recorded = map[string]struct {
 		folders: []string{"bedrock"},
 		but:     []string{"invoke", "invoke-with-response-stream", "responses", "chat.completions", "models"},
 	},
+	"cohere":  {folders: []string{"cohere"}, but: []string{"chat.v1", "embed.v1", "models", "rerank.v1", "rerank.v2"}},
 	"gemini":  {folders: []string{"gemini", "vertex-gemini"}, but: []string{"models"}},
 	"mistral": {folders: []string{"mistral"}},
 	"ollama":  {folders: []string{"ollama"}, but: []string{"chat.completions"}},

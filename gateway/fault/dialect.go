@@ -25,7 +25,7 @@ type dialect struct {
 
 var dialects = map[string]*dialect{
 	"anthropic": anthropicDialect, "azure": azureDialect, "bedrock": bedrockDialect, "gemini": geminiDialect,
-	"mistral": mistralDialect, "ollama": ollamaDialect,
+	"cohere": cohereDialect, "mistral": mistralDialect, "ollama": ollamaDialect,
 }
 
 // dialectWords are the names of the dialects, OpenAI's among them.

@@ -111,6 +111,27 @@ func TestDialectBytes(t *testing.T) {
 			},
 			body: `{"output":{"message":{"role":"assistant","content":[{"reasoningContent":{"reasoningText":{"text":"r"}}},{"text":"a\"b"},{"toolUse":{"toolUseId":"t","name":"f","input":{"x":1}}}]}},"stopReason":"tool_use","usage":{"inputTokens":4,"cacheReadInputTokens":3,"outputTokens":4,"totalTokens":11},"metrics":{"latencyMs":1}}`,
 		},
+		"cohere": {
+			stream: [2]string{"/v2/chat", `{"model":"m","stream":true}`},
+			whole:  [2]string{"/v2/chat", `{"model":"m"}`},
+			events: []string{
+				`event: message-start` + "\n" + `data: {"id":"c","type":"message-start","delta":{"message":{"role":"assistant","content":[],"tool_plan":"","tool_calls":[],"citations":[]}}}`,
+				`event: content-start` + "\n" + `data: {"type":"content-start","index":0,"delta":{"message":{"content":{"type":"thinking","thinking":""}}}}`,
+				`event: content-delta` + "\n" + `data: {"type":"content-delta","index":0,"delta":{"message":{"content":{"thinking":"r"}}}}`,
+				`event: content-end` + "\n" + `data: {"type":"content-end","index":0}`,
+				`event: content-start` + "\n" + `data: {"type":"content-start","index":1,"delta":{"message":{"content":{"type":"text","text":""}}}}`,
+				`event: content-delta` + "\n" + `data: {"type":"content-delta","index":1,"delta":{"message":{"content":{"text":"a"}}}}`,
+				`event: content-delta` + "\n" + `data: {"type":"content-delta","index":1,"delta":{"message":{"content":{"text":"\"b"}}}}`,
+				`event: content-end` + "\n" + `data: {"type":"content-end","index":1}`,
+				`event: tool-call-start` + "\n" + `data: {"type":"tool-call-start","index":0,"delta":{"message":{"tool_calls":{"id":"t","type":"function","function":{"name":"f","arguments":""}}}}}`,
+				`event: tool-call-delta` + "\n" + `data: {"type":"tool-call-delta","index":0,"delta":{"message":{"tool_calls":{"function":{"arguments":"{\"x\""}}}}}`,
+				`event: tool-call-delta` + "\n" + `data: {"type":"tool-call-delta","index":0,"delta":{"message":{"tool_calls":{"function":{"arguments":":1}"}}}}}`,
+				`event: tool-call-end` + "\n" + `data: {"type":"tool-call-end","index":0}`,
+				`event: message-end` + "\n" + `data: {"type":"message-end","delta":{"finish_reason":"TOOL_CALL","usage":{"billed_units":{"input_tokens":7,"output_tokens":4},"tokens":{"input_tokens":7,"output_tokens":4},"cached_tokens":3}}}`,
+				`data: [DONE]`,
+			},
+			body: `{"id":"c","message":{"role":"assistant","content":[{"type":"thinking","thinking":"r"},{"type":"text","text":"a\"b"}],"tool_calls":[{"id":"t","type":"function","function":{"name":"f","arguments":"{\"x\":1}"}}]},"finish_reason":"TOOL_CALL","usage":{"billed_units":{"input_tokens":7,"output_tokens":4},"tokens":{"input_tokens":7,"output_tokens":4},"cached_tokens":3}}`,
+		},
 		"mistral": {
 			stream: [2]string{"/v1/chat/completions", `{"model":"m","stream":true}`},
 			whole:  [2]string{"/v1/chat/completions", `{"model":"m"}`},
@@ -196,6 +217,12 @@ func TestDialectErrors(t *testing.T) {
 			`{"message":"Input is too long for requested model: by far"}`,
 			`{"message":"later"}`,
 		},
+		"cohere": {
+			"/v2/chat",
+			`{"id":"fault","message":"Service Unavailable"}`,
+			`{"error_type":"TOO_MANY_TOKENS","id":"fault","message":"too many tokens: by far"}`,
+			`{"id":"fault","message":"token rate limit exceeded: later"}`,
+		},
 		"mistral": {
 			"/v1/chat/completions",
 			`{"object":"error","message":"Service Unavailable","type":"service_tier_capacity_exceeded","param":null,"code":"3505","raw_status_code":503}`,
@@ -228,7 +255,7 @@ on chat
 
 func TestDialectFaults(t *testing.T) {
 	for text, want := range map[string]string{
-		"dialect latin\n":                                 "allowed: anthropic, azure, bedrock, gemini, mistral, ollama, openai",
+		"dialect latin\n":                                 "allowed: anthropic, azure, bedrock, cohere, gemini, mistral, ollama, openai",
 		"on chat\n  status 500\ndialect gemini\n":         "before the first rule",
 		"dialect gemini\non chat stream\n  delta {}\n":    "OpenAI's alone",
 		"dialect bedrock\non chat stream\n  comment \"\"": "server-sent events",

@@ -21,6 +21,7 @@ import (
 var shipped = map[string]string{
 	"anthropic": "header:x-api-key", "azure": "header:api-key", "bedrock": "bearer", "gemini": "header:x-goog-api-key",
 	"ollama":  "bearer",
+	"cohere":  "bearer",
 	"mistral": "bearer",
 }
 

@@ -18,6 +18,7 @@ var translators = map[string]string{
 	"bedrock": "bedrock",
 	"azure":   "azure",
 	"ollama":  "ollama",
+	"cohere":  "cohere",
 	"mistral": "mistral",
 }
 
@@ -34,6 +35,11 @@ var foreign = map[string]struct {
 	"bedrock models":                      {1, "a list of models"},
 	"ollama chat.completions":             {9, "the OpenAI-compatible endpoint needs no adapter"},
 	"gemini models":                       {1, "a list of models"},
+	"cohere chat.v1":                      {8, "version 1 has another format"},
+	"cohere embed.v1":                     {2, "version 1 has another format"},
+	"cohere models":                       {3, "a list of models"},
+	"cohere rerank.v1":                    {1, "OpenAI's format has no reranking"},
+	"cohere rerank.v2":                    {3, "OpenAI's format has no reranking"},
 }
 
 // translatedErrors are the classes of the recorded errors.
@@ -53,6 +59,9 @@ var translatedErrors = map[string]string{
 	"gemini/vercel_google_429_retry_info_json":                                                                           "rate_limited",
 	"vertex-gemini/otel_generate_content_invalid_role_0":                                                                 "client_invalid",
 	"vertex-gemini/otel_generate_content_invalid_temperature_0":                                                          "client_invalid",
+	"cohere/pai_embeddings_testcohere.test_embed_error_0":                                                                "model_unavailable",
+	"cohere/rubyllm_chat_error_handling_with_cohere_command_a_03_2025_raises_appropriate_auth_error_0":                   "upstream_auth",
+	"cohere/rubyllm_chat_real_error_scenarios_cohere_command_a_03_2025_handles_context_length_exceeded_errors_0":         "context_overflow",
 	"bedrock/pai_bedrock_bedrock_streaming_error_0":                                                                      "model_unavailable",
 	"bedrock/pai_model_name_suggestions_model_name_suggestion_bedrock_0":                                                 "model_unavailable",
 	"bedrock/pai_multimodal_tool_returns_multimodal_tool_return_matrix_direct_uploaded_file_image_bedrock_claude_1":      "client_invalid",
@@ -148,7 +157,11 @@ func (r *recording) translate(t *testing.T, adapter, dir string) {
 	}
 	if strings.Contains(r.endpoint, "mbed") {
 		r.endpoint = "embeddings"
+		texts := r.request["texts"] // as many vectors are in the answer
 		r.request = madeRequest(r.endpoint, false)
+		if texts != nil {
+			r.request["input"] = texts
+		}
 		return
 	}
 	r.endpoint = "chat.completions"
