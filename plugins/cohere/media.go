@@ -1,7 +1,6 @@
 package cohere
 
 import (
-	"bytes"
 	"unicode/utf8"
 
 	interlock "github.com/interlock-gateway/interlock/sdk/go"
@@ -17,7 +16,7 @@ func (w *writer) document(p *chat.Part, i int) ([]byte, error) {
 		return nil, unsupported("this model's provider has no files: give file_data")
 	case !isText(p.MediaType):
 		return nil, unsupported("this model's provider takes text files, and not this type: " + p.MediaType)
-	case isHandle(p.Data):
+	case p.Data.IsHandle():
 		return nil, unsupported("this model's provider takes a text file as text: this one is too large to be decoded, give it as a part of type text")
 	}
 	text, ok := decodeBase64(p.Data.Text())
@@ -41,9 +40,6 @@ func isText(media string) bool {
 	}
 	return hasPrefix(media, "text/")
 }
-
-// isHandle says whether a string is the host's word for one that it kept to itself.
-func isHandle(v json.Value) bool { return bytes.HasPrefix(v.Contents(), []byte("interlock:blob:")) }
 
 // decodeBase64 decodes either alphabet, with its padding or without. Package encoding/base64 would
 // bring reflection into a module.
