@@ -39,7 +39,8 @@ lint:
 race: plugins                   ## all Go tests, with the race detector
 	$(GO) test -race -timeout 15m ./...
 
-bounds: plugins                 ## what is not for the race detector: allocations, the ABI's guests in Go, C and Rust, long computations
+bounds: plugins                 ## what is not for the race detector: allocations, the work of modules, the ABI's guests in Go, C and Rust, long computations
+	$(GO) test -run 'Work' ./gateway/adapter
 	$(GO) test -run 'Alloc' ./gateway/adapter ./gateway/downstream ./gateway/policy ./gateway/telemetry ./gateway/upstream
 	$(GO) test -run 'Alloc|Plugin|Guard' ./gateway/server
 	$(GO) test ./sdk/conformance

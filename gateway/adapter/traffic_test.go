@@ -95,14 +95,16 @@ func (okay) Header(name string) []byte {
 // counted is a runner that adds up the work of a module's calls.
 type counted struct {
 	*wasm.Plugin
-	units int64
-	calls int
+	units  int64
+	calls  int
+	memory int64 // of the largest instance, in bytes
 }
 
 func (c *counted) Call(wait wasm.Wait, op wasm.Op, in, dst []byte) ([]byte, error) {
 	out, m, err := c.CallMeasured(wait, op, in, dst)
 	c.units += m.Units
 	c.calls++
+	c.memory = max(c.memory, m.Memory)
 	return out, err
 }
 

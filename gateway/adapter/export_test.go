@@ -1,0 +1,4 @@
+package adapter
+
+// RaceDetector says whether the tests run with it.
+const RaceDetector = raceDetector
