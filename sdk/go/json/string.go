@@ -31,7 +31,9 @@ const handle = "interlock:blob:"
 
 // IsHandle says whether the value is the host's word for a string of 32 KiB or more that it kept
 // to itself. Such a string must stay all of a string: it cannot be joined to another or looked into.
-func (v Value) IsHandle() bool { return len(v) > len(handle) && v[0] == '"' && string(v[1:1+len(handle)]) == handle }
+func (v Value) IsHandle() bool {
+	return len(v) > len(handle) && v[0] == '"' && string(v[1:1+len(handle)]) == handle
+}
 
 // Is says whether the value is a string with that text.
 func (v Value) Is(text string) bool {
