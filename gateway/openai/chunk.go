@@ -18,6 +18,13 @@ type chunk struct {
 	outOfRange bool          // an index or a shape that is not to be believed
 	output     bool
 	ended      []byte // a finish reason that is none
+
+	// Of an event that may come again: see repeat.
+	texts  int   // pieces of visible text
+	textAt Span  // the contents of the latest
+	textOf int64 // its choice's place in the record
+	padAt  Span  // the contents of "obfuscation"
+	other  bool  // it holds something else that matters
 }
 
 // memberAt is where a member of an object stands.
@@ -58,11 +65,15 @@ func (s *Stream) chunk(dst []byte, ev *Event) ([]byte, Step) {
 	if c.usageAt.present && (c.usage.any || !s.options.IncludeUsage) {
 		s.patch.RemoveMember(ev.Data, c.usageAt.before, c.usageAt.key, c.usageAt.to)
 	}
+	first, from := !s.disclosed, len(dst)
 	dst = s.pass(dst, ev, c.open)
-	if c.output {
-		return dst, Output
+	if !c.output {
+		return dst, Quiet
 	}
-	return dst, Quiet
+	if !first && !c.usage.any {
+		s.repeat.remember(ev, &c, &s.patch, dst[from:])
+	}
+	return dst, Output
 }
 
 // failure is what an event says that is an error, or holds one.
@@ -117,11 +128,21 @@ func (s *Stream) readChunk(c *chunk) {
 			if raw, escaped, ok := r.StrOrSkip(); ok {
 				setOnce(&s.tier, raw, escaped)
 			}
+		case "obfuscation":
+			if raw, _, ok := r.StrOrSkip(); ok {
+				c.padAt = contents(raw, r)
+			}
 		default:
 			r.Skip()
 		}
 		before = r.Pos()
 	}
+}
+
+// contents is where the contents of the string are that the reader has just read.
+func contents(raw []byte, r *jsonx.Reader) Span {
+	end := r.Pos() - len(`"`)
+	return Span{end - len(raw), end}
 }
 
 func (s *Stream) readChoices(c *chunk) {
@@ -204,6 +225,7 @@ func (s *Stream) readChoice(c *chunk, position int64) {
 		}
 	}
 	s.readEarlier(c, known, int(index), delta, text, finish)
+	c.textOf = index
 }
 
 // readEarlier goes back to what stood before its choice's index.
@@ -248,12 +270,14 @@ func (s *Stream) readFinish(c *chunk, known *choice, r *jsonx.Reader) {
 func (s *Stream) readText(c *chunk, known *choice, r *jsonx.Reader) {
 	if raw, _, ok := r.StrOrSkip(); ok && len(raw) > 0 {
 		s.say(c, known, raw)
+		c.textAt = contents(raw, r)
 	}
 }
 
 // say notes visible text, given as the contents of a JSON string.
 func (s *Stream) say(c *chunk, known *choice, raw []byte) {
 	c.output = true
+	c.texts++
 	s.products |= Content
 	if s.options.KeepText {
 		known.text = jsonx.AppendDecoded(known.text, raw)

@@ -30,6 +30,7 @@ func (s *Stream) readDelta(c *chunk, known *choice, index int, r *jsonx.Reader) 
 				list = true
 			} else if raw, _, ok := r.StrOrSkip(); ok && len(raw) > 0 {
 				s.say(c, known, raw)
+				c.textAt = contents(raw, r)
 			}
 		case "reasoning_content", "reasoning":
 			reasons = reasons || string(key) == "reasoning_content"
@@ -51,6 +52,7 @@ func (s *Stream) readDelta(c *chunk, known *choice, index int, r *jsonx.Reader) 
 	if !list {
 		return
 	}
+	c.other = true
 	if len(s.list.text) > 0 {
 		s.say(c, known, s.list.text)
 	}
@@ -64,7 +66,7 @@ func (s *Stream) readDelta(c *chunk, known *choice, index int, r *jsonx.Reader) 
 // produceText notes a product when the value is text that is not empty.
 func (s *Stream) produceText(c *chunk, r *jsonx.Reader, p Product) {
 	if raw, _, ok := r.StrOrSkip(); ok && len(raw) > 0 {
-		c.output = true
+		c.output, c.other = true, true
 		s.products |= p
 	}
 }
@@ -74,7 +76,7 @@ func (s *Stream) produceAny(c *chunk, r *jsonx.Reader, p Product) {
 	k := r.Peek()
 	from, to := r.Skip()
 	if (k == jsonx.Object || k == jsonx.Array) && to-from > len("{}") {
-		c.output = true
+		c.output, c.other = true, true
 		s.products |= p
 	}
 }
@@ -91,6 +93,7 @@ func (s *Stream) readPieces(c *chunk, choice int, r *jsonx.Reader) {
 			r.Skip()
 			continue
 		}
+		c.other = true
 		p := readPiece(r)
 		if !s.readCall(choice, &p) {
 			c.outOfRange = true
@@ -159,6 +162,7 @@ func (s *Stream) readFunctionCall(c *chunk, choice int, r *jsonx.Reader) {
 		r.Skip()
 		return
 	}
+	c.other = true
 	var p piece
 	p.body(r)
 	if !p.any {

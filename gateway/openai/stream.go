@@ -62,6 +62,7 @@ type Stream struct {
 	held     []byte // the provider's usage event, held back until the end
 	list     parts
 	scratch  []byte
+	repeat   repeat
 
 	responseState
 }
@@ -73,6 +74,7 @@ func (s *Stream) Reset(e Endpoint, o StreamOptions) {
 	s.endpoint, s.options = e, o
 	s.patch.Reset()
 	s.disclosed, s.done, s.finished, s.broken = false, false, false, false
+	s.repeat.reset()
 	s.created, s.usageRaw, s.held = s.created[:0], s.usageRaw[:0], modest(s.held)
 }
 
@@ -84,6 +86,10 @@ var doneMarker = []byte("[DONE]")
 func (s *Stream) Event(dst []byte, ev *Event) ([]byte, Step) {
 	if s.done || s.finished || len(ev.Data) == 0 {
 		return dst, Ping
+	}
+	if out, text, ok := s.repeat.again(dst, ev); ok {
+		s.sayAgain(text)
+		return out, Output
 	}
 	if ev.Data[0] != '{' && bytes.Equal(bytes.TrimSpace(ev.Data), doneMarker) {
 		s.done = true
@@ -104,6 +110,14 @@ func (s *Stream) Event(dst []byte, ev *Event) ([]byte, Step) {
 		return s.responseEvent(dst, ev)
 	}
 	return s.chunk(dst, ev)
+}
+
+// sayAgain notes the text of an event that is the remembered one again.
+func (s *Stream) sayAgain(text []byte) {
+	if s.options.KeepText {
+		known := s.record.choice(s.repeat.choice)
+		known.text = jsonx.AppendDecoded(known.text, text)
+	}
 }
 
 // pass appends the event, patched where anything has to change.

@@ -17,6 +17,21 @@ func (p *Patch) Reset() { p.edits, p.text = p.edits[:0], p.text[:0] }
 // Empty says whether nothing changes.
 func (p *Patch) Empty() bool { return len(p.edits) == 0 }
 
+// Len is how many edits there are.
+func (p *Patch) Len() int { return len(p.edits) }
+
+// Growth is by how many bytes the edits within [from, to] make the document longer, and how many
+// edits those are.
+func (p *Patch) Growth(from, to int) (bytes, edits int) {
+	for _, e := range p.edits {
+		if e.from >= from && e.to <= to {
+			bytes += e.textTo - e.textFrom - (e.to - e.from)
+			edits++
+		}
+	}
+	return bytes, edits
+}
+
 // Replace puts text in the place of [from, to). Equal offsets insert.
 func (p *Patch) Replace(from, to int, text string) {
 	at := len(p.text)

@@ -233,6 +233,13 @@ func closing(b []byte, i int) (end int, escaped bool, f Fault) {
 	}
 }
 
+// StringEnd finds the quote that closes the string whose contents start at i; false where they
+// are not what a JSON string may hold, or it is not closed.
+func StringEnd(b []byte, i int) (end int, ok bool) {
+	end, _, f := closing(b, i)
+	return end, f == Sound
+}
+
 // escape is the length of the escape that b starts with, 0 when it is none.
 func escape(b []byte) int {
 	if len(b) < 2 {
