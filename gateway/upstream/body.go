@@ -19,7 +19,18 @@ func (x *exchange) fill() error {
 		err := x.armRead(now)
 		if err == nil {
 			var n int
+			d := x.conn.direct
+			sending := d != nil && len(d.out) > 0
 			n, err = x.conn.fill()
+			if sending {
+				switch problem := x.noticeSend(d, err); problem {
+				case nil:
+				case errLookAgain:
+					n, err = 0, nil
+				default:
+					return problem
+				}
+			}
 			if n > 0 {
 				x.waiting = false
 				x.times.LastByte = time.Now()

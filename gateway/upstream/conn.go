@@ -18,10 +18,14 @@ type conn struct {
 	rw    net.Conn        // what bytes go through: meter, or TLS over it
 	ctl   syscall.RawConn // nil where the kernel cannot be asked
 	probe probe
+	// direct is the shorter way past rw; nil where there is none.
+	direct *direct
 
-	// buf[r:w] was read and not used yet; buf is nil while the connection is unused.
+	// buf[r:w] was read and not used yet; buf is nil while the connection is unused and, on the
+	// direct way, while nothing is there. The next buffer has the given size.
 	buf  []byte
 	r, w int
+	size int
 
 	// What the socket's deadlines are now, so that most waits need no new one: zero is
 	// none, past is "not known".
@@ -33,11 +37,12 @@ type conn struct {
 }
 
 func newConn(m *meter, rw net.Conn, expires time.Time) *conn {
-	cn := &conn{raw: m.Conn, rw: rw, meter: m, expires: expires, readBy: past, writeBy: past}
+	cn := &conn{raw: m.Conn, rw: rw, meter: m, expires: expires, readBy: past, writeBy: past, size: smallBuffer}
 	if sc, ok := cn.raw.(syscall.Conn); ok {
 		cn.ctl, _ = sc.SyscallConn()
 	}
 	cn.probe.init()
+	cn.direct = newDirect(cn)
 	return cn
 }
 
@@ -76,6 +81,9 @@ func (dryError) Temporary() bool { return true }
 
 // fill reads once, to the end of what is in the buffer. There is room.
 func (cn *conn) fill() (int, error) {
+	if cn.direct != nil {
+		return cn.direct.fill()
+	}
 	n, err := cn.rw.Read(cn.buf[cn.w:])
 	cn.w += n
 	return n, err
@@ -88,16 +96,19 @@ func (cn *conn) unused() []byte { return cn.buf[cn.r:cn.w] }
 // false where that is not possible. It moves bytes: earlier slices of the buffer go bad.
 func (cn *conn) room(limit int) bool {
 	if cn.r == cn.w {
-		// A buffer that one read filled is too small for this body.
-		full := cn.buf != nil && cn.w == len(cn.buf) && len(cn.buf) < largeBuffer
+		switch {
+		case cn.buf == nil:
+		case cn.w == len(cn.buf): // one that a read filled is too small for this body
+			cn.size = largeBuffer
+		case cn.w < smallBuffer:
+			cn.size = smallBuffer
+		}
 		cn.r, cn.w = 0, 0
-		if cn.buf == nil || full {
-			size := smallBuffer
-			if full {
-				size = largeBuffer
-			}
-			freeBuffer(cn.buf)
-			cn.buf = newBuffer(size)
+		if len(cn.buf) < cn.size {
+			cn.freeBuf()
+		}
+		if cn.buf == nil && cn.direct == nil {
+			cn.buf = newBuffer(cn.size)
 		}
 		return true
 	}
@@ -146,4 +157,7 @@ func (cn *conn) readAhead() bool {
 func (cn *conn) close() {
 	_ = cn.raw.Close()
 	cn.freeBuf()
+	if cn.direct != nil {
+		cn.direct.forget()
+	}
 }

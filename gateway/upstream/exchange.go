@@ -232,7 +232,7 @@ func (x *exchange) detach(keep bool) {
 func (x *exchange) fail(fact failure.Transport, cause error) error {
 	x.stopUpload() // what was sent is known only afterwards
 	if cn := x.conn; cn != nil && x.wire == failure.Sent && !x.got && x.nothingLeft() {
-		x.wire = failure.NotSent
+		x.wire, x.times.Sent = failure.NotSent, time.Time{}
 	}
 	x.giveUpDial()
 	x.detach(false)

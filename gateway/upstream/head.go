@@ -40,6 +40,8 @@ func (x *exchange) readHead() error {
 		}
 		switch err := x.fill(); {
 		case err == nil:
+		case err == errStale:
+			return nil
 		case err == ErrWake || err == x.err:
 			return err
 		default:

@@ -141,8 +141,8 @@ type Stats struct {
 	Aborts      uint64 // calls ended by Abort
 }
 
-// take returns an unused connection on which nothing waits. Without one it counts a dial
-// and returns nil: the caller starts it. fresh asks for a new one in any case.
+// take returns an unused connection on which nothing waits; on the direct way that is still to
+// be asked. Without one it counts a dial and returns nil: the caller starts it. fresh asks for a new one in any case.
 func (p *Pool) take(now time.Time, fresh bool) (*conn, error) {
 	for {
 		p.mu.Lock()
@@ -169,17 +169,22 @@ func (p *Pool) take(now time.Time, fresh bool) (*conn, error) {
 		p.stats.InUse++
 		p.stats.Reuses++
 		p.mu.Unlock()
-		if cn.quiet() {
-			cn.reused = true
+		cn.reused = true
+		if cn.direct != nil || cn.quiet() {
 			return cn, nil
 		}
-		p.mu.Lock()
-		p.stats.InUse--
-		p.stats.Reuses--
-		p.stats.Stale++
-		p.mu.Unlock()
-		cn.close()
+		p.stale(cn)
 	}
+}
+
+// stale drops a connection from the pool on which something waited.
+func (p *Pool) stale(cn *conn) {
+	p.mu.Lock()
+	p.stats.InUse--
+	p.stats.Reuses--
+	p.stats.Stale++
+	p.mu.Unlock()
+	cn.close()
 }
 
 func (p *Pool) expired(cn *conn, now time.Time) bool {
@@ -201,6 +206,7 @@ func (p *Pool) dialled(ok bool) {
 // put takes a clean connection back.
 func (p *Pool) put(cn *conn) {
 	cn.freeBuf()
+	cn.size = smallBuffer
 	now := time.Now()
 	cn.idleSince = now
 	p.mu.Lock()

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"errors"
 	"time"
 
 	"github.com/interlock-gateway/interlock/gateway/failure"
@@ -12,15 +13,29 @@ func (x *exchange) send() error {
 	cn := x.conn
 	x.sentBefore = cn.meter.sent.Load()
 	if len(x.rest) > 0 {
+		if cn.direct != nil && cn.reused && !cn.quiet() {
+			x.takeAnother()
+			return nil
+		}
 		x.startUpload()
 		return nil
 	}
+	x.wire = failure.Sent
+	x.stage = stageHead
+	if cn.direct != nil { // it is written as the wait for its answer begins
+		cn.direct.begin(x.out)
+		x.times.Sent = x.times.Connected
+		return nil
+	}
+	return x.write(x.out)
+}
+
+// write writes the request, or the rest of it, and waits for the peer to take it.
+func (x *exchange) write(b []byte) error {
 	if err := x.armWrite(time.Now()); err != nil {
 		return err
 	}
-	x.wire = failure.Sent
-	x.stage = stageHead
-	_, err := cn.rw.Write(x.out)
+	_, err := x.conn.rw.Write(b)
 	now := time.Now()
 	switch d := x.clocks.Deadline; {
 	case err == nil:
@@ -33,6 +48,53 @@ func (x *exchange) send() error {
 		x.sendErr, x.graceEnd = err, now.Add(graceForAnswer)
 	}
 	return nil
+}
+
+// noticeSend takes over what became of a request that a wait was to write first; err is how
+// the wait ended. It returns nil where the request is out, errStale where another connection
+// is needed, errLookAgain where the wait is to begin anew, or why the exchange failed.
+func (x *exchange) noticeSend(d *direct, err error) error {
+	switch {
+	case d.stale:
+		x.takeAnother()
+		return errStale
+	case !d.sentAt.IsZero():
+		x.times.Sent = d.sentAt
+		return nil
+	case d.sendErr == nil && isTimeout(err): // before anything was written, or was to be
+		x.conn.readBy = past
+		return errLookAgain
+	case d.sendErr == nil && err == nil:
+		rest := d.out
+		d.forget()
+		if err := x.write(rest); err != nil {
+			return err
+		}
+		return errLookAgain
+	}
+	if d.sendErr != nil {
+		err = d.sendErr
+	}
+	d.forget()
+	x.times.Sent, x.sendErr, x.graceEnd = time.Time{}, err, time.Now().Add(graceForAnswer)
+	return errLookAgain
+}
+
+// errStale says that the connection from the pool was of no use, and nothing was sent.
+var errStale = errors.New("stale")
+
+// takeAnother gives up a connection from the pool that was found of no use before anything was
+// sent on it.
+func (x *exchange) takeAnother() {
+	cn, g := x.conn, x.gate
+	g.mu.Lock()
+	g.raw = nil
+	g.mu.Unlock()
+	x.conn, x.waiting = nil, false
+	x.pool.stale(cn)
+	x.wire, x.reused = failure.NotSent, false
+	x.times.Connected, x.times.Sent = time.Time{}, time.Time{}
+	x.stage = stageConnect
 }
 
 // upload is a large request being sent while its answer is awaited.
