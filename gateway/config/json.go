@@ -34,6 +34,10 @@ type jsonReader struct {
 	b     []byte
 	d     *json.Decoder
 	lines []int // offsets at which the second line and those after it begin
+
+	// The latest place that a column was counted to: tokens come in order, and a document may
+	// be one line.
+	line, at, column int
 }
 
 // next reads a token and tells where it begins.
@@ -44,11 +48,16 @@ func (r *jsonReader) next() (t json.Token, line, column int, err error) {
 	}
 	t, err = r.d.Token()
 	i := sort.SearchInts(r.lines, from+1)
-	start := 0
-	if i > 0 {
-		start = r.lines[i-1]
+	if i != r.line {
+		r.line, r.at, r.column = i, 0, 0
+		if i > 0 {
+			r.at = r.lines[i-1]
+		}
 	}
-	return t, i + 1, utf8.RuneCount(r.b[start:min(from, len(r.b))]) + 1, err
+	to := max(r.at, min(from, len(r.b)))
+	r.column += utf8.RuneCount(r.b[r.at:to])
+	r.at = to
+	return t, i + 1, r.column + 1, err
 }
 
 func (r *jsonReader) node(depth int) (*node, error) {

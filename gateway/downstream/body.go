@@ -53,8 +53,8 @@ func (u *upload) read(r io.Reader, declared, limit int64, b *budget) error {
 		}
 		if have == int64(cap(u.bytes)) {
 			more := max(2*have, firstRoom)
-			if declared != chunked {
-				more = min(more, declared)
+			if declared != chunked { // the budget has all of it: few copies on the way there
+				more = min(8*have, declared)
 			} else if !u.take(more, b) {
 				return errBusy
 			}

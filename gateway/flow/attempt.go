@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -59,6 +60,8 @@ const (
 const (
 	maxErrorBody = 64 << 10
 	maxAnswer    = 256 << 20 // a whole answer, decoded
+	// trustedAnswer is how much memory a declared length is given before the bytes have come.
+	trustedAnswer = 16 << 20
 	// A stream whose every choice is finished is whole. What may still come is waited for this
 	// long: the usage, if it was not seen yet, or only the end marker.
 	graceForUsage = 2 * time.Second
@@ -214,6 +217,9 @@ func (x *Exchange) take(b []byte) (event, bool) {
 	case readStream:
 		return x.takeEvents(b)
 	case readWhole:
+		if len(a.whole) == 0 { // room for all of it at once, as far as a mere number is believed
+			a.whole = slices.Grow(a.whole, max(len(b), min(a.call.Length(), trustedAnswer)))
+		}
 		a.whole = append(a.whole, b...)
 	case readError:
 		a.whole = append(a.whole, b[:min(len(b), maxErrorBody-len(a.whole))]...)

@@ -47,7 +47,12 @@ func policySet(cfg *config.Config, found Found) policy.Set {
 }
 
 func policyOptions(cfg *config.Config) policy.Options {
-	return policy.Options{Timeout: cfg.Policy.Timeout}
+	return policy.Options{
+		Timeout: cfg.Policy.Timeout,
+		// Decisions differ by key: with many keys the usual number would be too few. It is the
+		// configuration that makes it larger, never a caller.
+		CacheSize: min(4096+2*len(cfg.Keys), 32<<10),
+	}
 }
 
 // reopenPolicy reads the bundles of a configuration that takes the place of another. What has

@@ -154,6 +154,15 @@ func (c *Call) ContentType() []byte {
 	return c.x.head.ContentType()
 }
 
+// Length is the length of the body as the head declares it, before decoding; -1 where it does
+// not, or no head is there.
+func (c *Call) Length() int {
+	if c.x.status == 0 {
+		return -1
+	}
+	return max(c.x.head.ContentLength(), -1)
+}
+
 // Wire says what surely happened on the wire so far: NotSent, Sent or HeadersSeen.
 func (c *Call) Wire() failure.Wire { return c.x.wire }
 

@@ -1,6 +1,9 @@
 package jsonx
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 // Patch is a list of edits to one document. Edits do not overlap; those at one place apply in the
 // order they were made. The zero value changes nothing; Reset keeps the buffers.
@@ -121,6 +124,7 @@ func (e edit) behind(f edit) bool {
 // Append appends b with the edits made.
 func (p *Patch) Append(dst, b []byte) []byte {
 	at := 0
+	dst = slices.Grow(dst, len(b)+len(p.text)) // once, as bodies may be large
 	for _, e := range p.edits {
 		dst = append(dst, b[at:e.from]...)
 		dst = append(dst, p.text[e.textFrom:e.textTo]...)
