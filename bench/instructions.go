@@ -2,12 +2,14 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -44,6 +46,8 @@ type ofOne struct {
 	Memory    float64 `json:"memory"`    // the runtime's, on behalf of a request: see onBehalf
 	Scheduler float64 `json:"scheduler"` // the rest of the runtime
 	SQLite    float64 `json:"sqlite"`
+
+	tops []string // the functions with the most, as lines
 }
 
 // valgrindEnvironment makes Go run under valgrind 3.19, and alike every time: that valgrind
@@ -67,6 +71,7 @@ func runInstructions(ctx context.Context, args []string, out io.Writer) error {
 	write := f.Bool("write", false, "write them instead of comparing")
 	binary := f.String("gateway", "", "a gateway's binary; default: one is built from the source")
 	n := f.Int("n", 150, "requests of the shorter run; the longer has three times as many")
+	top := f.Int("top", 0, "print so many functions, those with the most instructions themselves")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
@@ -96,7 +101,7 @@ func runInstructions(ctx context.Context, args []string, out io.Writer) error {
 		Go:    runtime.Version(), Bound: known.Bound, Loads: map[string]ofOne{},
 	}
 	for _, k := range []kind{post, stream} {
-		if now.Loads[k.name], err = g.instructions(ctx, k, *n); err != nil {
+		if now.Loads[k.name], err = g.instructions(ctx, k, *n, *top); err != nil {
 			return err
 		}
 	}
@@ -118,6 +123,9 @@ func compare(known, now figures, out io.Writer) error {
 		ratio := divided(b.Compared, a.Compared)
 		fmt.Fprintf(out, "instructions: %-7s %.0f a request, committed %.0f: %.3f × (gateway %.0f, others %.0f, memory %.0f; not compared: scheduler %.0f, SQLite %.0f)\n",
 			k.name, b.Compared, a.Compared, ratio, b.Gateway, b.Others, b.Memory, b.Scheduler, b.SQLite)
+		for _, line := range b.tops {
+			fmt.Fprintln(out, line)
+		}
 		switch {
 		case a.Compared == 0:
 			worse = append(worse, fmt.Errorf("%s: there is no committed figure", k.name))
@@ -134,7 +142,7 @@ func compare(known, now figures, out io.Writer) error {
 }
 
 // instructions counts one load: both runs at once, on two processors.
-func (g *ground) instructions(ctx context.Context, k kind, n int) (ofOne, error) {
+func (g *ground) instructions(ctx context.Context, k kind, n, top int) (ofOne, error) {
 	var counts [2]map[string]float64
 	var failed [2]error
 	settings := [2]*setting{}
@@ -153,14 +161,25 @@ func (g *ground) instructions(ctx context.Context, k kind, n int) (ofOne, error)
 		return ofOne{}, err
 	}
 	var sum ofOne
+	one := make(map[string]float64, len(counts[1]))
 	for name := range counts[1] {
-		*sum.part(name) += (counts[1][name] - counts[0][name]) / float64(2*n)
+		one[name] = (counts[1][name] - counts[0][name]) / float64(2*n)
+		*sum.part(name) += one[name]
 	}
+	sum.top(one, top)
 	sum.Compared = sum.Gateway + sum.Others + sum.Memory
 	for _, v := range []*float64{&sum.Compared, &sum.Gateway, &sum.Others, &sum.Memory, &sum.Scheduler, &sum.SQLite} {
 		*v = float64(int(*v))
 	}
 	return sum, nil
+}
+
+// top keeps the functions with the most instructions, as lines to print.
+func (o *ofOne) top(one map[string]float64, n int) {
+	names := slices.SortedFunc(maps.Keys(one), func(a, b string) int { return cmp.Compare(one[b], one[a]) })
+	for _, name := range names[:min(n, len(names))] {
+		o.tops = append(o.tops, fmt.Sprintf("%8.0f %s", one[name], name))
+	}
 }
 
 // part is where a function counts.

@@ -17,6 +17,7 @@ type answer struct {
 	front   *Front
 	socket  *socket
 	watched watch.Conn // nil once disarmed
+	head    head
 	upload  upload
 	run     exchange
 	reply   *flow.Reply

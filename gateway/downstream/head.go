@@ -3,6 +3,10 @@ package downstream
 import (
 	"bytes"
 	"math"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/interlock-gateway/interlock/gateway/flow"
 )
 
 // flaw is what is wrong with a request's head; empty = nothing. It is part of a message.
@@ -121,3 +125,43 @@ func equalFold(b []byte, lower string) bool {
 	}
 	return true
 }
+
+// head is a request's header fields, as an exchange asks for them. The HTTP library spells each
+// name anew before it looks for it; most of the names that are asked for are not there, and a
+// set of the first letters that are there says so at once.
+type head struct {
+	fields   *fasthttp.RequestHeader
+	initials uint32
+}
+
+// headOf reads which first letters there are.
+func headOf(h *fasthttp.RequestHeader) head {
+	set := uint32(0)
+	for fields := h.RawHeaders(); len(fields) > 0; {
+		set |= initial(fields[0])
+		end := bytes.IndexByte(fields, '\n')
+		if end < 0 {
+			break
+		}
+		fields = fields[end+1:]
+	}
+	return head{h, set}
+}
+
+// Peek returns the first value of a header by its lower-case name; nil where there is none.
+func (h *head) Peek(name string) []byte {
+	if name == "" || h.initials&initial(name[0]) == 0 {
+		return nil
+	}
+	return h.fields.Peek(name)
+}
+
+// initial is the bit of a letter, in any case; what is no letter shares one.
+func initial(c byte) uint32 {
+	if c |= 0x20; c >= 'a' && c <= 'z' {
+		return 1 << (c - 'a')
+	}
+	return 1 << 31
+}
+
+var _ flow.Head = (*head)(nil)

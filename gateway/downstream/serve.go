@@ -195,7 +195,8 @@ func (f *Front) call(ctx *fasthttp.RequestCtx, c *flow.Caller, e openai.Endpoint
 		f.unreadable(ctx, e, err)
 		return
 	}
-	a.run = f.gateway.Begin(c, e, &ctx.Request.Header, a.upload.bytes, received)
+	a.head = headOf(&ctx.Request.Header)
+	a.run = f.gateway.Begin(c, e, &a.head, a.upload.bytes, received)
 	a.arm(ctx)
 	a.reply = a.run.Run()
 	if a.reply == nil { // the caller has left

@@ -201,6 +201,9 @@ func (s *Splitter) parse(ev *Event, raw []byte, plain bool) {
 			at, ev.Plain = len(byteOrderMark), false
 		}
 	}
+	if ev.Plain && s.oneLine(ev) {
+		return
+	}
 	lines := 0
 	for at < len(raw) {
 		end := len(raw)
@@ -221,6 +224,18 @@ func (s *Splitter) parse(ev *Event, raw []byte, plain bool) {
 	if lines > 1 {
 		ev.Plain = false
 	}
+}
+
+// oneLine reads what nearly every event is, one data line and a blank one; false where it is
+// something else.
+func (s *Splitter) oneLine(ev *Event) bool {
+	const field = "data: "
+	end := len(ev.Raw) - len("\n\n")
+	if end < len(field) || string(ev.Raw[:len(field)]) != field || bytes.IndexByte(ev.Raw, '\n') != end {
+		return false
+	}
+	ev.Data, ev.dataAt = ev.Raw[len(field):end], len(field)
+	return true
 }
 
 // field reads the line [from, to) of the event's block.

@@ -62,7 +62,7 @@ func appendQuoted(dst []byte, s string) []byte {
 	plain := 0
 	for i := 0; i < len(s); {
 		c := s[i]
-		if c >= 0x20 && c < utf8.RuneSelf && c != '"' && c != '\\' {
+		if plainByte[c] {
 			i++
 			continue
 		}
@@ -92,3 +92,11 @@ func appendQuoted(dst []byte, s string) []byte {
 	}
 	return append(append(dst, s[plain:]...), '"')
 }
+
+// plainByte holds the bytes that need nothing in a JSON string.
+var plainByte = func() (t [256]bool) {
+	for c := 0x20; c < utf8.RuneSelf; c++ {
+		t[c] = c != '"' && c != '\\'
+	}
+	return t
+}()
