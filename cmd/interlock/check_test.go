@@ -168,7 +168,7 @@ func TestCheckOfAServersBundle(t *testing.T) {
 	}))
 	defer server.Close()
 	s := newSandbox(t, soundConfig+"policy: {bundles: [{name: far, url: \""+server.URL+"\", unsigned: true}]}\n")
-	const key = "interlock.yaml:9:38: policy.bundles[0].url: "
+	const key = "interlock.yaml:9:37: policy.bundles[0].url: "
 
 	gives.Store(&good)
 	status, errs := s.run("check", "--strict")

@@ -67,7 +67,11 @@ func (x *Exchange) release() {
 	a := &x.at
 	x.sig.running(nil)
 	if a.call != nil {
-		a.call.Release()
+		if a.ended {
+			a.call.ReleaseEnded()
+		} else {
+			a.call.Release()
+		}
 		a.call = nil
 	}
 	if a.events != nil {

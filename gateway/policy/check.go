@@ -53,6 +53,17 @@ func everyFault(ctx context.Context, bundles []*Bundle, opts Options, some Error
 	return append(append(faults, w.survey(ctx, len(faults) > 0)...), some...).bounded()
 }
 
+// Unparsed finds the Rego of bundles that does not parse. It is what can be said of some bundles
+// of a set whose others are not at hand.
+func Unparsed(bundles []*Bundle, opts Options) Errors {
+	var all Errors
+	for _, b := range bundles {
+		_, faults := modulesOf(b, capabilities(opts.Grants))
+		all = append(all, faults...)
+	}
+	return all.bounded()
+}
+
 // workspace is bundles side by side, their tests, and what of the default bundle they leave
 // to it, parsed as far as possible.
 type workspace struct {

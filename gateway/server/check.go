@@ -236,7 +236,13 @@ func checkPolicy(ctx context.Context, cfg *config.Config, o CheckOptions, found 
 		}
 		bundles = append(bundles, r.bundle)
 	}
-	if unknown || len(bundles) == 0 {
+	if unknown {
+		if faults := policy.Unparsed(bundles, set.Options); len(faults) > 0 {
+			policyFault(cfg, -1, faults, found)
+		}
+		return
+	}
+	if len(bundles) == 0 {
 		return
 	}
 	if _, err := policy.Build(ctx, bundles, set.Options); err != nil {

@@ -164,9 +164,11 @@ func TestACallerThatLeavesWhileItsRequestWaits(t *testing.T) {
 	})
 	t.Run("in a wait for Retry-After", func(t *testing.T) {
 		st := setUp(t, map[string]string{"a": "on chat\n  once\n  status 429\n  header Retry-After 15\n"}, oneChannel)
+		gate := st.gateway.Generation().Table.Groups()[0].Channels[0].Gate
 		leave(t, st, func() bool {
 			calls := st.providers["a"].Calls()
-			return len(calls) == 1 && calls[0].End == fault.EndCompleted
+			running, _ := gate.Load() // none once the gateway, too, is done with the answer
+			return len(calls) == 1 && calls[0].End == fault.EndCompleted && running == 0
 		})
 		require.Equal(t, 1, st.providers["a"].Count())
 		require.NoError(t, st.ledger.Flush(t.Context()))

@@ -61,6 +61,16 @@ func (c *Call) Release() {
 	}
 }
 
+// ReleaseEnded is Release for an answer of which nothing more is wanted, and whose end may just
+// not have come yet: servers send the last chunk of a stream apart from its last event. What is
+// left is read for a moment, by a goroutine of the pool's, so that the connection can be kept.
+func (c *Call) ReleaseEnded() {
+	if c.x != nil {
+		c.x.leaveRest()
+	}
+	c.Release()
+}
+
 // Start records what is to be sent, where, and under which clocks. Nothing is sent before
 // [Call.Head].
 func (c *Call) Start(p *Pool, req *Request, k Clocks) {

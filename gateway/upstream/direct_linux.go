@@ -6,7 +6,6 @@ import (
 	"os"
 	"syscall"
 	"time"
-	"unsafe"
 )
 
 // newDirect returns the direct way to a connection; nil where there is none: TLS, or not TCP.
@@ -29,7 +28,7 @@ func (d *direct) do(cn *conn, fd uintptr) bool {
 			d.stale = true
 			return true
 		}
-		n, errno := transfer(syscall.SYS_WRITE, fd, d.out)
+		n, errno := writeSocket(fd, d.out)
 		cn.meter.sent.Add(uint64(n)) // #nosec G115 -- a count of bytes
 		d.out = d.out[n:]
 		if errno != 0 && errno != syscall.EAGAIN {
@@ -47,7 +46,7 @@ func (d *direct) do(cn *conn, fd uintptr) bool {
 	if cn.buf == nil {
 		cn.buf = newBuffer(cn.size)
 	}
-	n, errno := transfer(syscall.SYS_READ, fd, cn.buf[cn.w:])
+	n, errno := readSocket(fd, cn.buf[cn.w:])
 	switch {
 	case errno == syscall.EAGAIN:
 		if cn.r == cn.w {
@@ -62,18 +61,4 @@ func (d *direct) do(cn *conn, fd uintptr) bool {
 	cn.w += n
 	d.n = n
 	return true
-}
-
-// transfer reads into b or writes it, which is not empty, once.
-func transfer(call, fd uintptr, b []byte) (int, syscall.Errno) {
-	for {
-		n, _, errno := syscall.RawSyscall(call, fd, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b))) // #nosec G103 -- within b
-		switch errno {
-		case 0:
-			return int(n), 0 // #nosec G115 -- at most len(b)
-		case syscall.EINTR:
-		default:
-			return 0, errno
-		}
-	}
 }
