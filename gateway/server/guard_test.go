@@ -53,7 +53,7 @@ func guardedStand(t *testing.T, script, onError string) *stand {
 	require.NoError(t, os.WriteFile(file, module, 0o600))
 	guard := `[{plugin: watchman, on: [request, response, events], on_error: ` + onError + `}]`
 	return setUp(t, map[string]string{"a": script, "b": "healthy \"from b\"\n"}, `
-plugins: [{name: watchman, source: "file:`+file+`", limits: {call_timeout: 20ms}}]
+plugins: [{name: watchman, source: "file:`+file+`", limits: {call_timeout: 200ms}}]
 providers: {a: {adapter: openai, base_url: "{{url a}}"}, b: {adapter: openai, base_url: "{{url b}}"}}
 groups: [{name: all, channels: [{name: one, provider: a, credential: sk-upstream-1, models: {m: , m2: }, priority: 1}, {name: two, provider: b, credential: sk-upstream-2, models: {m: , m2: }, priority: 2}]}]
 keys:
