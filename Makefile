@@ -61,13 +61,10 @@ sdk: build                      ## the official OpenAI SDKs against the running 
 guests:                         ## the plugin ABI's reference guests in Go, C and Rust, as modules in bin/guests
 	sdk/guests/build.sh $(abspath bin/guests)
 
-fuzz: plugins                   ## every parser, briefly (FUZZ=1m for longer)
-	@set -e; grep -rlE --include='*_test.go' '^func Fuzz' . | sort | while read -r file; do \
-	  for name in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "$$file"); do \
-	    echo "fuzz $$(dirname "$$file") $$name"; \
-	    $(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZ) "$$(dirname "$$file")" </dev/null; \
-	  done; \
-	done
+fuzz: plugins                   ## every parser, briefly, two at a time (FUZZ=1m for longer)
+	@grep -rlE --include='*_test.go' '^func Fuzz' . | sort | while read -r file; do \
+	  sed -n "s|^func \(Fuzz[A-Za-z0-9_]*\)(.*|$$(dirname "$$file") \1|p" "$$file"; \
+	done | xargs -P 2 -L 1 sh -c 'echo "fuzz $$1 $$2"; $(GO) test -run "^$$" -fuzz "^$$2\$$" -fuzztime $(FUZZ) -parallel 1 "$$1" </dev/null || { echo "fuzz $$1 $$2: failed"; exit 1; }' fuzz
 
 bench: plugins                  ## the benchmark of record beside nginx, under 20 minutes, into bench/report (ARGS=-quick: 2 minutes; ARGS=-h)
 	@mkdir -p bin && $(GO) build -o bin/bench ./bench

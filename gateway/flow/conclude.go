@@ -53,6 +53,8 @@ func (x *Exchange) partial() *openai.Error {
 		msg = "The gateway is shutting down; the answer is not complete."
 	case x.last.err.Message != "":
 		msg = "The upstream failed before the answer was complete: " + x.redacted(x.last.err.Message)
+	case x.last.transport == failure.TransportOK:
+		msg = "The upstream ended its answer before it was complete."
 	case x.last.transport == failure.ClockIdle:
 		msg = "The upstream fell silent before the answer was complete."
 	case x.last.transport == failure.ClockTotal:
