@@ -12,8 +12,11 @@ import (
 const (
 	lateRow  = 5 // decisions of one point in a row that timed out, kept ones not counted
 	lateFor  = 4 // … over that many time-outs at least: a machine that stands still is no policy
-	trialFor = time.Hour
+	trialFor = TrialFor
 )
+
+// TrialFor is how long a new revision has to prove itself.
+const TrialFor = time.Hour
 
 // trial watches the decisions of a revision.
 type trial struct {

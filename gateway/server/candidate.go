@@ -81,6 +81,9 @@ func (c *candidate) open(ctx context.Context, s *Server, cfg *config.Config) {
 			s.log.Error("the promoted policy cannot be used; the configured one is in force", "error", err.Error())
 		}
 	}
+	if c.promoted != nil {
+		go s.tryPromoted(c.promoted)
+	}
 }
 
 // decides returns the revision in force where the configuration has that one.
@@ -292,12 +295,36 @@ func (s *Server) promote(ctx context.Context, who, reason string) error {
 		return s.undo(before, was, err)
 	}
 	s.log.Info("candidate policy promoted", "revision", rev.ID(), "over", configured.ID(), "who", who)
+	go s.tryPromoted(rev)
 	return nil
+}
+
+// tryPromoted watches a promoted policy like a new revision: one whose decisions keep timing out
+// gives way to the bundles before it. It ends with the server.
+func (s *Server) tryPromoted(rev *policy.Revision) {
+	end := time.NewTimer(policy.TrialFor)
+	defer end.Stop()
+	select {
+	case <-s.ctx.Done():
+		return
+	case <-end.C:
+		return
+	case <-rev.Failing():
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, time.Minute)
+	defer cancel()
+	if err := s.takeBack(ctx, "the gateway: its decisions keep timing out", rev); err != nil {
+		s.log.Error("a promoted policy whose decisions keep timing out is still in force", "revision", rev.ID(), "error", err.Error())
+	}
 }
 
 // rollBack puts the configured bundles in force again where the candidate was promoted, and
 // tries the candidate no more until it has another content.
-func (s *Server) rollBack(ctx context.Context, who string) error {
+func (s *Server) rollBack(ctx context.Context, who string) error { return s.takeBack(ctx, who, nil) }
+
+// takeBack is rollBack; of a promoted revision only, if one is given, and only while that is in
+// force.
+func (s *Server) takeBack(ctx context.Context, who string, only *policy.Revision) error {
 	s.building.Lock()
 	defer s.building.Unlock()
 	c := &s.candidate
@@ -305,6 +332,9 @@ func (s *Server) rollBack(ctx context.Context, who string) error {
 	before, was := c.promoted, c.kept
 	var out string
 	switch {
+	case only != nil && before != only:
+		c.mu.Unlock()
+		return nil
 	case was.Promoted != nil:
 		out = was.Promoted.Revision
 	case c.trial != nil:
