@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/interlock-gateway/interlock/plugins/anthropic"
+	"github.com/interlock-gateway/interlock/plugins/plugintest"
 	interlock "github.com/interlock-gateway/interlock/sdk/go"
 )
 
@@ -40,10 +41,10 @@ func TestFinishReasons(t *testing.T) {
 		"end_turn": "stop", "stop_sequence": "stop", "pause_turn": "stop", "tool_use": "stop", "never_heard_of": "stop",
 		"max_tokens": "length", "model_context_window_exceeded": "length", "refusal": "content_filter",
 	} {
-		text, f, e := newGuest(t, "{}").whole("", []byte(`{"content":[{"type":"text","text":"a"}],"stop_reason":"`+reason+`"}`))
+		text, f, e := newGuest(t, "{}").Whole("", []byte(`{"content":[{"type":"text","text":"a"}],"stop_reason":"`+reason+`"}`))
 		require.Nil(t, f)
 		require.Nil(t, e)
-		m := readWhole(t, text)
+		m := plugintest.ReadWhole(t, text)
 		require.Equal(t, want, m.Finish, reason)
 		require.Nil(t, m.Usage, "there was none")
 	}
@@ -53,7 +54,7 @@ func TestBrokenAnswers(t *testing.T) {
 	for _, body := range []string{
 		``, `[]`, `{}`, `{"content":"a","stop_reason":"end_turn"}`, `{"content":[]}`, `{"content":[],"stop_reason":null}`, `{"content":[}`,
 	} {
-		_, f, e := newGuest(t, "{}").whole("", []byte(body))
+		_, f, e := newGuest(t, "{}").Whole("", []byte(body))
 		require.Nil(t, f)
 		require.NotNil(t, e, body)
 		require.Equal(t, interlock.CodeUpstreamMalformed, e.Code, body)
@@ -70,35 +71,35 @@ func TestBrokenStreams(t *testing.T) {
 		{started, textual, `{"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"a"}}`},
 		{started, textual, says("a"), closed0, started},
 	} {
-		p := newGuest(t, "{}").play("", events(list...), eachFrame)
-		require.NotNil(t, p.failure, "%q", list)
-		require.Equal(t, interlock.MalformedAnswer, p.failure.Class, "%q", list)
+		p := newGuest(t, "{}").Play("", events(list...), plugintest.Apart)
+		require.NotNil(t, p.Failure, "%q", list)
+		require.Equal(t, interlock.MalformedAnswer, p.Failure.Class, "%q", list)
 	}
 }
 
 func TestAStreamThatIsCutIsNotWhole(t *testing.T) {
-	p := newGuest(t, "{}").play("", events(started, textual, says("a"), closed0), eachFrame)
-	require.Nil(t, p.failure)
-	require.False(t, p.done)
-	require.Equal(t, message{Text: "a"}, assemble(t, p.chunks))
+	p := newGuest(t, "{}").Play("", events(started, textual, says("a"), closed0), plugintest.Apart)
+	require.Nil(t, p.Failure)
+	require.False(t, p.Done)
+	require.Equal(t, plugintest.Message{Text: "a"}, plugintest.Assemble(t, p.Chunks))
 }
 
 func TestAStreamWithoutItsLastEventIsWhole(t *testing.T) {
-	p := newGuest(t, "{}").play("", events(started, textual, says("a"), closed0, ended, "[DONE]", ""), eachFrame)
-	require.Nil(t, p.failure)
-	require.True(t, p.done)
-	m := assemble(t, p.chunks)
+	p := newGuest(t, "{}").Play("", events(started, textual, says("a"), closed0, ended, "[DONE]", ""), plugintest.Apart)
+	require.Nil(t, p.Failure)
+	require.True(t, p.Done)
+	m := plugintest.Assemble(t, p.Chunks)
 	require.Equal(t, []any{"a", "stop", int64(6)}, []any{m.Text, m.Finish, m.Usage.Total})
 }
 
 // TestALargeSignature: what no state could hold leaves at once, and the rest goes on.
 func TestALargeSignature(t *testing.T) {
 	large := strings.Repeat("s", 60<<10)
-	p := newGuest(t, "{}").play("", events(started, thinks, signs("a"), signs(large), closed0,
-		strings.ReplaceAll(textual, `"index":0`, `"index":1`), ended, finished), eachFrame)
-	require.Nil(t, p.failure)
-	require.True(t, p.done)
-	m := assemble(t, p.chunks)
+	p := newGuest(t, "{}").Play("", events(started, thinks, signs("a"), signs(large), closed0,
+		strings.ReplaceAll(textual, `"index":0`, `"index":1`), ended, finished), plugintest.Apart)
+	require.Nil(t, p.Failure)
+	require.True(t, p.Done)
+	m := plugintest.Assemble(t, p.Chunks)
 	require.Len(t, m.ProviderData, 1)
 	var item struct{ Signature string }
 	require.NoError(t, json.Unmarshal(m.ProviderData[0], &item))
@@ -109,15 +110,15 @@ func TestALargeSignature(t *testing.T) {
 // answer; where it is too long to wait, the answer fails rather than be wrong.
 func TestTextBeforeAReply(t *testing.T) {
 	g := newGuest(t, `{"structured_output":"tool"}`)
-	s, e := g.request(hi + `,"response_format":{"type":"json_object"}}`)
+	s, e := g.Request(hi + `,"response_format":{"type":"json_object"}}`)
 	require.Nil(t, e)
-	require.NotEmpty(t, s.state)
-	p := g.play(s.state, events(started, textual, says("a"), says("\\n"), closed0, ended, finished), eachFrame)
-	require.True(t, p.done)
-	require.Equal(t, "a\n", assemble(t, p.chunks).Text)
-	p = g.play(s.state, events(started, textual, says(strings.Repeat("a", 9000))), eachFrame)
-	require.NotNil(t, p.failure)
-	require.Empty(t, p.chunks)
+	require.NotEmpty(t, s.State)
+	p := g.Play(s.State, events(started, textual, says("a"), says("\\n"), closed0, ended, finished), plugintest.Apart)
+	require.True(t, p.Done)
+	require.Equal(t, "a\n", plugintest.Assemble(t, p.Chunks).Text)
+	p = g.Play(s.State, events(started, textual, says(strings.Repeat("a", 9000))), plugintest.Apart)
+	require.NotNil(t, p.Failure)
+	require.Empty(t, p.Chunks)
 }
 
 func TestErrors(t *testing.T) {
@@ -147,19 +148,19 @@ func TestErrors(t *testing.T) {
 		text, err := json.Marshal(object{"type": "error", "error": object{"type": c.kind, "message": c.message}, "request_id": "r"})
 		require.NoError(t, err)
 		want := &interlock.Failure{Class: c.class, Type: c.kind, Message: c.message}
-		require.Equal(t, want, newGuest(t, "{}").classify(c.status, nil, text))
-		_, f, e := newGuest(t, "{}").whole("", text)
+		require.Equal(t, want, newGuest(t, "{}").Classify(c.status, nil, text))
+		_, f, e := newGuest(t, "{}").Whole("", text)
 		require.Nil(t, e)
 		require.Equal(t, want, f)
-		require.Equal(t, want, newGuest(t, "{}").play("", events(started, string(text)), eachFrame).failure)
+		require.Equal(t, want, newGuest(t, "{}").Play("", events(started, string(text)), plugintest.Apart).Failure)
 	}
 	g := newGuest(t, "{}")
-	require.Equal(t, &interlock.Failure{}, g.classify(502, nil, []byte(`<html>`)))
-	require.Equal(t, &interlock.Failure{}, g.classify(400, nil, []byte(`{"error":{"type":"invalid_requ`)), "cut short")
+	require.Equal(t, &interlock.Failure{}, g.Classify(502, nil, []byte(`<html>`)))
+	require.Equal(t, &interlock.Failure{}, g.Classify(400, nil, []byte(`{"error":{"type":"invalid_requ`)), "cut short")
 	require.Equal(t, &interlock.Failure{Class: interlock.Overloaded, HasRetryAfter: true, RetryAfter: 2000},
-		g.classify(529, map[string]string{"retry-after": "2"}, nil))
+		g.Classify(529, map[string]string{"retry-after": "2"}, nil))
 	require.Equal(t, &interlock.Failure{Type: "RESOURCE_EXHAUSTED", Message: "Quota exceeded"},
-		g.classify(429, nil, []byte(`[{"error":{"code":429,"message":"Quota exceeded","status":"RESOURCE_EXHAUSTED"}}]`)), "Vertex AI's own")
+		g.Classify(429, nil, []byte(`[{"error":{"code":429,"message":"Quota exceeded","status":"RESOURCE_EXHAUSTED"}}]`)), "Vertex AI's own")
 }
 
 // TestASteadyStreamAllocatesNothing keeps the path of every token free of garbage.
@@ -167,7 +168,7 @@ func TestASteadyStreamAllocatesNothing(t *testing.T) {
 	g := newGuest(t, "{}")
 	state := ""
 	input := func(list ...string) []byte {
-		w := interlock.Writer(g.context())
+		w := interlock.Writer(g.Context())
 		w.Str(state)
 		w.Bool(false)
 		w.U32(uint32(len(list)))
@@ -177,14 +178,14 @@ func TestASteadyStreamAllocatesNothing(t *testing.T) {
 		}
 		return w
 	}
-	out, failed := g.g.Call(interlock.OpEvents, input(started, textual, says("a")), nil)
+	out, failed := g.G.Call(interlock.OpEvents, input(started, textual, says("a")), nil)
 	require.False(t, failed)
 	r := interlock.NewReader(out)
 	r.U32()
 	state = strings.Clone(r.Str())
 	in := input(says("b"), says("c"))
 	dst := make([]byte, 0, 4096)
-	require.Zero(t, testing.AllocsPerRun(100, func() { g.g.Call(interlock.OpEvents, in, dst) }))
+	require.Zero(t, testing.AllocsPerRun(100, func() { g.G.Call(interlock.OpEvents, in, dst) }))
 }
 
 func FuzzAnswers(f *testing.F) {
@@ -201,7 +202,7 @@ func FuzzAnswers(f *testing.F) {
 		}
 		p.Classify(c, &interlock.Answer{Status: 500, Body: first})
 		g := newGuest(t, "{}")
-		w := interlock.Writer(g.context())
+		w := interlock.Writer(g.Context())
 		w.Bytes(state)
 		w.Bool(true)
 		w.U32(2)
@@ -209,7 +210,7 @@ func FuzzAnswers(f *testing.F) {
 			w.Str("")
 			w.Bytes(data)
 		}
-		out, failed := g.g.Call(interlock.OpEvents, w, nil)
+		out, failed := g.G.Call(interlock.OpEvents, w, nil)
 		if failed {
 			return
 		}

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/interlock-gateway/interlock/plugins/plugintest"
 )
 
 // pair is a conversation as one library says it to two providers.
@@ -47,7 +49,7 @@ var unlike = map[string]string{
 type object = map[string]any
 
 func eachPair(t *testing.T, compare func(t *testing.T, name string, want, body object)) (count int) {
-	root := filepath.Join(casesDir(t), "request_pairs")
+	root := filepath.Join(plugintest.Cases(t, "anthropic"), "request_pairs")
 	for suite, files := range suites {
 		entries, err := os.ReadDir(filepath.Join(root, suite))
 		require.NoError(t, err)
@@ -83,8 +85,8 @@ func TestRequestPairs(t *testing.T) {
 		}
 		delete(body, "reasoning")
 		s, got := translate(t, `{"max_tokens":64000}`, want, body)
-		require.Equal(t, "/v1/messages", s.path)
-		require.Equal(t, []string{"anthropic-version: 2023-06-01"}, s.header)
+		require.Equal(t, "/v1/messages", s.Path)
+		require.Equal(t, []string{"anthropic-version: 2023-06-01"}, s.Header)
 		require.Equal(t, plain(t, want), plain(t, got))
 	})
 	require.Equal(t, len(unlike), left)
@@ -121,15 +123,15 @@ func closed(v any) {
 	}
 }
 
-func translate(t *testing.T, config string, want, body object) (s sent, got object) {
+func translate(t *testing.T, config string, want, body object) (s plugintest.Sent, got object) {
 	text, err := json.Marshal(body)
 	require.NoError(t, err)
 	g := newGuest(t, config)
-	g.model, _ = want["model"].(string)
-	g.stream = want["stream"] == true
-	s, refused := g.request(string(text))
+	g.Model, _ = want["model"].(string)
+	g.Stream = want["stream"] == true
+	s, refused := g.Request(string(text))
 	require.Nil(t, refused, "%s", text)
-	require.NoError(t, json.Unmarshal([]byte(s.body), &got))
+	require.NoError(t, json.Unmarshal([]byte(s.Body), &got))
 	return s, got
 }
 

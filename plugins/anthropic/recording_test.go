@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/interlock-gateway/interlock/plugins/plugintest"
 	interlock "github.com/interlock-gateway/interlock/sdk/go"
 )
 
@@ -49,7 +50,7 @@ var unexpected = map[string]string{
 }
 
 func TestRecordings(t *testing.T) {
-	root := casesDir(t)
+	root := plugintest.Cases(t, "anthropic")
 	count := map[string]int{}
 	for _, provider := range []string{"anthropic", "vertex-anthropic"} {
 		dir := filepath.Join(root, "recordings", provider)
@@ -68,20 +69,20 @@ func playRecording(t *testing.T, at, name string) {
 		Stream bool
 		Status int
 	}
-	require.NoError(t, json.Unmarshal(readFile(t, at, "meta.json"), &meta))
+	require.NoError(t, json.Unmarshal(plugintest.ReadFile(t, at, "meta.json"), &meta))
 	expect := []byte(unexpected[name])
 	if len(expect) == 0 {
-		expect = readFile(t, at, "expect.json")
+		expect = plugintest.ReadFile(t, at, "expect.json")
 	}
 	var want expectation
 	require.NoError(t, json.Unmarshal(expect, &want))
 	g := newGuest(t, "{}")
-	g.stream = meta.Stream
-	body := readFile(t, at, "response.body")
+	g.Stream = meta.Stream
+	body := plugintest.ReadFile(t, at, "response.body")
 	if want.Error != nil {
 		var header map[string]string
-		require.NoError(t, json.Unmarshal(readFile(t, at, "response.headers.json"), &header))
-		f := g.classify(meta.Status, header, body)
+		require.NoError(t, json.Unmarshal(plugintest.ReadFile(t, at, "response.headers.json"), &header))
+		f := g.Classify(meta.Status, header, body)
 		require.Equal(t, want.Error.Status, meta.Status)
 		require.Contains(t, f.Message, want.Error.Message)
 		require.Equal(t, want.Error.Type, f.Type)
@@ -91,43 +92,43 @@ func playRecording(t *testing.T, at, name string) {
 		return
 	}
 	if !meta.Stream {
-		text, f, e := g.whole("", body)
+		text, f, e := g.Whole("", body)
 		require.Nil(t, f)
 		require.Nil(t, e)
-		compare(t, &want, readWhole(t, text))
+		compare(t, &want, plugintest.ReadWhole(t, text))
 		return
 	}
 	list := frames(string(body))
 	random := rand.New(rand.NewPCG(1, 2))
 	var first []string
 	for i, cut := range []func(int) bool{
-		eachFrame,
+		plugintest.Apart,
 		func(int) bool { return false },
 		func(int) bool { return random.IntN(2) == 0 },
 		func(int) bool { return random.IntN(5) == 0 },
 	} {
-		p := g.play("", list, cut)
+		p := g.Play("", list, cut)
 		if want.StreamError {
-			require.NotNil(t, p.failure)
-			require.False(t, p.done)
+			require.NotNil(t, p.Failure)
+			require.False(t, p.Done)
 			if class, ok := classes[name]; ok {
-				require.Equal(t, class, p.failure.Class)
+				require.Equal(t, class, p.Failure.Class)
 			} else {
-				require.Equal(t, interlock.MalformedAnswer, p.failure.Class)
+				require.Equal(t, interlock.MalformedAnswer, p.Failure.Class)
 			}
 		} else {
-			require.Nil(t, p.failure)
-			require.True(t, p.done)
-			compare(t, &want, assemble(t, p.chunks))
+			require.Nil(t, p.Failure)
+			require.True(t, p.Done)
+			compare(t, &want, plugintest.Assemble(t, p.Chunks))
 		}
 		if i == 0 {
-			first = p.chunks
+			first = p.Chunks
 		}
-		require.Equal(t, first, p.chunks, "another batching, another answer")
+		require.Equal(t, first, p.Chunks, "another batching, another answer")
 	}
 }
 
-func compare(t *testing.T, want *expectation, got message) {
+func compare(t *testing.T, want *expectation, got plugintest.Message) {
 	require.Equal(t, want.Text, got.Text)
 	require.Equal(t, want.Reasoning, got.Reasoning)
 	if want.Finish != nil {

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/interlock-gateway/interlock/plugins/plugintest"
 )
 
 // inexpressible are recorded requests that hold what OpenAI's format has no place for.
@@ -21,7 +23,7 @@ var inexpressible = map[string]string{
 // TestRecordedRequests says the recorded requests in OpenAI's format, by rules of the test's own,
 // and compares what comes of them with the recorded ones.
 func TestRecordedRequests(t *testing.T) {
-	root := casesDir(t)
+	root := plugintest.Cases(t, "anthropic")
 	compared := 0
 	for _, provider := range []string{"anthropic", "vertex-anthropic"} {
 		dir := filepath.Join(root, "recordings", provider)
@@ -40,7 +42,7 @@ func TestRecordedRequests(t *testing.T) {
 					want["model"], want["stream"] = "m", strings.Contains(e.Name(), "streaming")
 				}
 				s, got := translate(t, "{}", want, asOpenAI(t, want))
-				require.Equal(t, "/v1/messages", s.path)
+				require.Equal(t, "/v1/messages", s.Path)
 				require.Equal(t, refereed(t, merged(want)), refereed(t, got))
 			})
 		}

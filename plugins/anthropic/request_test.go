@@ -78,7 +78,7 @@ func TestWhatTheProviderLacksIsRefused(t *testing.T) {
 		part(`{"type":"file","file":{"filename":"a.txt","file_data":"/w=="}}`):                                      "messages[0].content[0].file",
 		part(`{"type":"file","file":{"filename":"a.txt","file_data":"data:text/plain;base64,interlock:blob:abc"}}`): "messages[0].content[0].file",
 	} {
-		_, e := newGuest(t, "{}").request(body)
+		_, e := newGuest(t, "{}").Request(body)
 		require.NotNil(t, e, body)
 		require.Equal(t, []string{interlock.CodeUnsupportedParameter, param}, []string{e.Code, e.Param}, body)
 	}
@@ -99,7 +99,7 @@ func TestBadRequests(t *testing.T) {
 		hi[:len(hi)-1] + `,{"role":"assistant","content":"a","provider_data":[{"provider":"anthropic","type":"thinking"}]}]}`:          "messages[1].provider_data",
 		hi[:len(hi)-1] + `,{"role":"assistant","content":"a","provider_data":[{"provider":"anthropic","type":"redacted_thinking"}]}]}`: "messages[1].provider_data",
 	} {
-		_, e := newGuest(t, "{}").request(body)
+		_, e := newGuest(t, "{}").Request(body)
 		require.NotNil(t, e, body)
 		require.Equal(t, []string{interlock.CodeBadRequest, param}, []string{e.Code, e.Param}, body)
 	}
@@ -108,10 +108,10 @@ func TestBadRequests(t *testing.T) {
 // body is the provider's request for a caller's.
 func body(t *testing.T, config, model, request string) (got object) {
 	g := newGuest(t, config)
-	g.model = model
-	s, e := g.request(request)
+	g.Model = model
+	s, e := g.Request(request)
 	require.Nil(t, e, "%s: %v", request, e)
-	require.NoError(t, json.Unmarshal([]byte(s.body), &got))
+	require.NoError(t, json.Unmarshal([]byte(s.Body), &got))
 	return got
 }
 
@@ -163,8 +163,8 @@ func TestReasoning(t *testing.T) {
 	}
 	for _, c := range []struct{ config, model string }{{`{"reasoning":"none"}`, "claude-sonnet-4-5"}, {`{}`, "claude-3-5-sonnet-20241022"}, {`{}`, "claude-2.1"}} {
 		g := newGuest(t, c.config)
-		g.model = c.model
-		_, e := g.request(hi + `,"reasoning_effort":"low"}`)
+		g.Model = c.model
+		_, e := g.Request(hi + `,"reasoning_effort":"low"}`)
 		require.Equal(t, "reasoning_effort", e.Param, c.model)
 	}
 }
@@ -244,7 +244,7 @@ func TestTextFiles(t *testing.T) {
 		require.Equal(t, object{"type": "text", "media_type": "text/plain", "data": want}, block["source"], file)
 	}
 	for _, data := range []string{"A", "AAAAA", "a b=", "=", ""} {
-		_, e := newGuest(t, "{}").request(`{"messages":[{"role":"user","content":[{"type":"file","file":{"filename":"a.txt","file_data":"` + data + `"}}]}]}`)
+		_, e := newGuest(t, "{}").Request(`{"messages":[{"role":"user","content":[{"type":"file","file":{"filename":"a.txt","file_data":"` + data + `"}}]}]}`)
 		require.NotNil(t, e, data)
 	}
 }

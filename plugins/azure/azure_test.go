@@ -25,9 +25,9 @@ func TestConfiguration(t *testing.T) {
 		`{"api":"deployments","api_version":"2024-10-21"}`:         "/openai/deployments/gpt-5-mini/chat/completions?api-version=2024-10-21",
 		`{"api":"deployments","api_version":"2025-04-01-preview"}`: "/openai/deployments/gpt-5-mini/chat/completions?api-version=2025-04-01-preview",
 	} {
-		s, e := newGuest(t, config).request(`{` + hello + `}`)
+		s, e := newGuest(t, config).Request(`{` + hello + `}`)
 		require.Nil(t, e, config)
-		require.Equal(t, path, s.path, config)
+		require.Equal(t, path, s.Path, config)
 	}
 	for config, says := range map[string]string{
 		`[]`:                                       "not a JSON object",
@@ -57,14 +57,14 @@ func TestPaths(t *testing.T) {
 	} {
 		for config, path := range map[string]string{`{}`: c.v1, `{"api":"deployments","api_version":"2025-04-01-preview"}`: c.deployments} {
 			g := newGuest(t, config)
-			g.endpoint, g.model = endpoint, "d"
-			s, e := g.request(c.body)
+			g.Endpoint, g.Model = endpoint, "d"
+			s, e := g.Request(c.body)
 			require.Nil(t, e)
-			require.Equal(t, path, s.path)
+			require.Equal(t, path, s.Path)
 		}
 		g := newGuest(t, `{"api":"models"}`)
-		g.endpoint, g.model = endpoint, "d"
-		_, e := g.request(c.body)
+		g.Endpoint, g.Model = endpoint, "d"
+		_, e := g.Request(c.body)
 		require.Equal(t, endpoint != "embeddings", e != nil, endpoint)
 	}
 }
@@ -83,12 +83,12 @@ func TestRefusals(t *testing.T) {
 		`{` + hello + `,"azure":{"stream":true}}`: "azure.stream",
 		`{"messages":["\u0061",1]}`:               "messages",
 	} {
-		_, e := newGuest(t, `{}`).request(body)
+		_, e := newGuest(t, `{}`).Request(body)
 		require.NotNil(t, e, body)
 		require.Equal(t, param, e.Param, body)
 	}
 	// What asks for nothing is not refused.
-	_, e := newGuest(t, `{}`).request(`{` + hello + `,"anthropic":null,"azure":null}`)
+	_, e := newGuest(t, `{}`).Request(`{` + hello + `,"anthropic":null,"azure":null}`)
 	require.Nil(t, e)
 }
 
@@ -108,10 +108,10 @@ func TestVersions(t *testing.T) {
 			"messages":[{"role":"system","content":"a"}],"stream_options":{"include_usage":true}}`,
 	} {
 		g := newGuest(t, config)
-		g.stream = true
-		s, e := g.request(body)
+		g.Stream = true
+		s, e := g.Request(body)
 		require.Nil(t, e)
-		require.JSONEq(t, want, s.body, config)
+		require.JSONEq(t, want, s.Body, config)
 	}
 }
 
@@ -147,7 +147,7 @@ func TestErrors(t *testing.T) {
 		{500, `{"error":"m"}`, "", ""},
 		{502, `<html>`, "", ""},
 	} {
-		f := newGuest(t, "{}").classify(c.status, nil, []byte(c.body))
+		f := newGuest(t, "{}").Classify(c.status, nil, []byte(c.body))
 		require.Equal(t, c.class, f.Class, c.body)
 		require.Equal(t, c.code, f.Code, c.body)
 		if c.body[0] == '{' {
@@ -169,7 +169,7 @@ func TestRetryAfter(t *testing.T) {
 		{map[string]string{"retry-after-ms": "0"}, 0, true},
 		{map[string]string{"retry-after": "0"}, 0, true},
 	} {
-		f := newGuest(t, "{}").classify(429, c.header, []byte(`{}`))
+		f := newGuest(t, "{}").Classify(429, c.header, []byte(`{}`))
 		require.Equal(t, c.ok, f.HasRetryAfter)
 		require.Equal(t, c.want, f.RetryAfter, "%v", c.header)
 	}
@@ -183,14 +183,14 @@ func TestBrokenAnswers(t *testing.T) {
 	} {
 		for _, body := range bodies {
 			g := newGuest(t, "{}")
-			g.endpoint = endpoint
-			_, f, e := g.whole("", []byte(body))
+			g.Endpoint = endpoint
+			_, f, e := g.Whole("", []byte(body))
 			require.Nil(t, f)
 			require.NotNil(t, e, body)
 			require.Equal(t, interlock.CodeUpstreamMalformed, e.Code, body)
 		}
 	}
-	_, f, _ := newGuest(t, "{}").whole("", []byte(`{"choices":[],"error":{"code":"429","message":"m"}}`))
+	_, f, _ := newGuest(t, "{}").Whole("", []byte(`{"choices":[],"error":{"code":"429","message":"m"}}`))
 	require.Equal(t, &interlock.Failure{Class: interlock.RateLimited, Code: "429", Message: "m", Status: 429}, f)
 }
 
@@ -202,24 +202,24 @@ func apart(int) bool { return true }
 
 // What a filter says after the answer's end goes along, under the answer's name.
 func TestAnnotationAfterTheEnd(t *testing.T) {
-	p := newGuest(t, "{}").play("", []interlock.Frame{
+	p := newGuest(t, "{}").Play("", []interlock.Frame{
 		chunk(`"choices":[{"index":0,"delta":{"role":"assistant","content":"a"},"finish_reason":null}]`),
 		chunk(`"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]`),
 		{Data: []byte(`{"id":"","object":"","created":0,"model":"","choices":[{"index":0,"finish_reason":null,"content_filter_offsets":{"check_offset":3}}]}`)},
 		{Data: []byte(`[DONE]`)},
 	}, apart)
-	require.True(t, p.done)
-	require.Len(t, p.chunks, 3)
+	require.True(t, p.Done)
+	require.Len(t, p.Chunks, 3)
 	require.JSONEq(t, `{"id":"c","object":"chat.completion.chunk","created":1,"model":"m",
-		"choices":[{"index":0,"delta":{},"finish_reason":null,"content_filter_offsets":{"check_offset":3}}]}`, p.chunks[2])
+		"choices":[{"index":0,"delta":{},"finish_reason":null,"content_filter_offsets":{"check_offset":3}}]}`, p.Chunks[2])
 }
 
 // A chunk in which nothing has to change passes byte for byte.
 func TestChunksPass(t *testing.T) {
 	text := `{ "id":"c","object":"chat.completion.chunk","choices":[ {"index":0,"delta":{"content":"a","new":[1, 2]}} ] , "other":1.50}`
-	p := newGuest(t, "{}").play("", []interlock.Frame{{Data: []byte(text)}}, apart)
-	require.Equal(t, []string{text}, p.chunks)
-	require.False(t, p.done, "a body that ends without its mark is for the gateway to judge")
+	p := newGuest(t, "{}").Play("", []interlock.Frame{{Data: []byte(text)}}, apart)
+	require.Equal(t, []string{text}, p.Chunks)
+	require.False(t, p.Done, "a body that ends without its mark is for the gateway to judge")
 }
 
 // Calls without arguments get `{}`, each once, in the choice where they are, whatever comes between.
@@ -228,21 +228,21 @@ func TestCallsWithoutArguments(t *testing.T) {
 		return chunk(`"choices":[{"index":` + strconv.Itoa(choice) + `,"delta":{"tool_calls":[{"index":` + strconv.Itoa(index) +
 			`,"id":"i","type":"function","function":{"name":"f","arguments":""}}]},"finish_reason":null}]`)
 	}
-	p := newGuest(t, "{}").play("", []interlock.Frame{
+	p := newGuest(t, "{}").Play("", []interlock.Frame{
 		begin(0, 0), begin(1, 0), begin(0, 1), begin(0, 2),
 		chunk(`"choices":[{"index":0,"delta":{"tool_calls":[{"index":1,"function":{"arguments":"{\"a\":1}"}}]},"finish_reason":null}]`),
 		chunk(`"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]`),
 		chunk(`"choices":[{"index":1,"delta":{},"finish_reason":"stop"}]`),
 		{Data: []byte(`[DONE]`)},
 	}, apart)
-	require.True(t, p.done)
-	require.Len(t, p.chunks, 10)
+	require.True(t, p.Done)
+	require.Len(t, p.Chunks, 10)
 	for i, where := range map[int]string{5: `"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,`, 6: `"choices":[{"index":0,"delta":{"tool_calls":[{"index":2,`, 8: `"choices":[{"index":1,"delta":{"tool_calls":[{"index":0,`} {
-		require.Contains(t, p.chunks[i], where)
-		require.Contains(t, p.chunks[i], `"function":{"arguments":"{}"}`)
-		require.True(t, strings.HasPrefix(p.chunks[i], `{"id":"c","object":"chat.completion.chunk","created":1,"model":"m",`))
+		require.Contains(t, p.Chunks[i], where)
+		require.Contains(t, p.Chunks[i], `"function":{"arguments":"{}"}`)
+		require.True(t, strings.HasPrefix(p.Chunks[i], `{"id":"c","object":"chat.completion.chunk","created":1,"model":"m",`))
 	}
-	require.Equal(t, 3, strings.Count(strings.Join(p.chunks, ""), `"{}"`))
+	require.Equal(t, 3, strings.Count(strings.Join(p.Chunks, ""), `"{}"`))
 }
 
 func TestStreamsThatFail(t *testing.T) {
@@ -254,43 +254,43 @@ func TestStreamsThatFail(t *testing.T) {
 		`{"error":{"code":"429","message":"m"},"choices":[]}`: {Class: interlock.RateLimited, Code: "429", Message: "m", Status: 429},
 		`{"error":"m"}`: {Message: "m"},
 	} {
-		p := newGuest(t, "{}").play("", []interlock.Frame{role, {Data: []byte(text)}, role}, apart)
-		require.Equal(t, want, p.failure, text)
-		require.Len(t, p.chunks, 1)
+		p := newGuest(t, "{}").Play("", []interlock.Frame{role, {Data: []byte(text)}, role}, apart)
+		require.Equal(t, want, p.Failure, text)
+		require.Len(t, p.Chunks, 1)
 	}
-	p := newGuest(t, "{}").play("", []interlock.Frame{{Name: "error", Data: []byte(`{"message":"m"}`)}}, apart)
-	require.Equal(t, &interlock.Failure{Message: "m"}, p.failure)
+	p := newGuest(t, "{}").Play("", []interlock.Frame{{Name: "error", Data: []byte(`{"message":"m"}`)}}, apart)
+	require.Equal(t, &interlock.Failure{Message: "m"}, p.Failure)
 }
 
 func TestResponses(t *testing.T) {
 	g := newGuest(t, "{}")
-	g.endpoint, g.stream = "responses", true
+	g.Endpoint, g.Stream = "responses", true
 	created := interlock.Frame{Name: "response.created", Data: []byte(`{"type":"response.created","response":{"id":"r"}}`)}
 	for name, data := range map[string]string{
 		"response.completed":  `{"type":"response.completed","response":{"id":"r","status":"completed"}}`,
 		"response.incomplete": `{"type":"response.incomplete","response":{"id":"r","status":"incomplete"}}`,
 	} {
-		p := g.play("", []interlock.Frame{created, {Name: name, Data: []byte(data)}}, apart)
-		require.True(t, p.done)
-		require.Equal(t, []string{string(created.Data), data}, p.chunks)
-		require.Equal(t, []string{"response.created", name}, p.names)
+		p := g.Play("", []interlock.Frame{created, {Name: name, Data: []byte(data)}}, apart)
+		require.True(t, p.Done)
+		require.Equal(t, []string{string(created.Data), data}, p.Chunks)
+		require.Equal(t, []string{"response.created", name}, p.Names)
 	}
 	for data, want := range map[string]*interlock.Failure{
 		`{"type":"error","code":"429","message":"m","param":null}`:                                                {Class: interlock.RateLimited, Code: "429", Message: "m", Status: 429},
 		`{"type":"response.failed","response":{"status":"failed","error":{"code":"server_error","message":"m"}}}`: {Class: interlock.ServerError, Code: "server_error", Message: "m"},
 	} {
-		p := g.play("", []interlock.Frame{created, {Data: []byte(data)}}, apart)
-		require.Equal(t, want, p.failure)
-		require.Len(t, p.chunks, 1)
+		p := g.Play("", []interlock.Frame{created, {Data: []byte(data)}}, apart)
+		require.Equal(t, want, p.Failure)
+		require.Len(t, p.Chunks, 1)
 	}
 }
 
 // Large strings do not enter: their handles pass.
 func TestMessagesWithHandles(t *testing.T) {
 	image := `{"type":"image_url","image_url":{"url":"data:image/png;base64,` + strings.Repeat("A", 100) + `"}}`
-	s, e := newGuest(t, "{}").request(`{"messages":[{"role":"user","content":[` + image + `]},{"role":"assistant","reasoning_content":"x","content":"\ud83d\ude00"}]}`)
+	s, e := newGuest(t, "{}").Request(`{"messages":[{"role":"user","content":[` + image + `]},{"role":"assistant","reasoning_content":"x","content":"\ud83d\ude00"}]}`)
 	require.Nil(t, e)
 	var got struct{ Messages json.RawMessage }
-	require.NoError(t, json.Unmarshal([]byte(s.body), &got))
+	require.NoError(t, json.Unmarshal([]byte(s.Body), &got))
 	require.Equal(t, `[{"role":"user","content":[`+image+`]},{"role":"assistant","content":"\ud83d\ude00"}]`, string(got.Messages))
 }

@@ -17,13 +17,13 @@ func FuzzRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body, model string) {
 		for _, config := range []string{`{}`, `{"api":"models"}`, `{"api":"deployments","api_version":"2024-06-01"}`} {
 			g := newGuest(t, config)
-			g.model, g.stream = model, true
-			s, e := g.request(body) // checks that what comes of it is JSON
+			g.Model, g.Stream = model, true
+			s, e := g.Request(body) // checks that what comes of it is JSON
 			if e != nil {
 				require.Contains(t, []string{interlock.CodeBadRequest, interlock.CodeUnsupportedParameter}, e.Code)
 				continue
 			}
-			path, _, _ := strings.Cut(s.path, "?")
+			path, _, _ := strings.Cut(s.Path, "?")
 			require.True(t, strings.HasSuffix(path, "/chat/completions"))
 			want := 4
 			switch {
@@ -44,17 +44,17 @@ func FuzzAnswer(f *testing.F) {
 	f.Add(`{"choices":[{"finish_reason":"tool_calls","delta":{"tool_calls":[{"index":3,"function":{"name":"f"}}]}}],"error":null}`, "\xff")
 	f.Fuzz(func(t *testing.T, text, state string) {
 		g := newGuest(t, `{}`)
-		if body, fail, e := g.whole(state, []byte(text)); fail == nil && e == nil {
+		if body, fail, e := g.Whole(state, []byte(text)); fail == nil && e == nil {
 			require.True(t, json.Valid([]byte(body)), body)
 		}
 		var list []interlock.Frame
 		for line := range strings.Lines(text) {
 			list = append(list, interlock.Frame{Data: []byte(strings.TrimSpace(line))})
 		}
-		apart := g.play("", list, func(int) bool { return true })
-		together := g.play("", list, func(int) bool { return false })
+		apart := g.Play("", list, func(int) bool { return true })
+		together := g.Play("", list, func(int) bool { return false })
 		require.Equal(t, apart, together)
-		for _, c := range apart.chunks {
+		for _, c := range apart.Chunks {
 			require.True(t, json.Valid([]byte(c)), c)
 		}
 	})

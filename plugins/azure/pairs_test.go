@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/interlock-gateway/interlock/plugins/plugintest"
 )
 
 type object = map[string]any
@@ -36,26 +38,26 @@ func configOf(t *testing.T, path string) (config, deployment string) {
 func own(t *testing.T, endpoint, path string, body object, query bool) {
 	config, deployment := configOf(t, path)
 	g := newGuest(t, config)
-	g.endpoint = endpoint
-	g.stream = body["stream"] == true
-	if g.model = deployment; deployment == "" {
-		g.model = body["model"].(string)
+	g.Endpoint = endpoint
+	g.Stream = body["stream"] == true
+	if g.Model = deployment; deployment == "" {
+		g.Model = body["model"].(string)
 	}
 	text, err := json.Marshal(body)
 	require.NoError(t, err)
-	s, refused := g.request(string(text))
+	s, refused := g.Request(string(text))
 	require.Nil(t, refused, "%s", text)
 	if !query {
-		s.path, _, _ = strings.Cut(s.path, "?")
+		s.Path, _, _ = strings.Cut(s.Path, "?")
 	}
-	require.Equal(t, path, s.path)
-	require.Empty(t, s.header)
-	require.Equal(t, "application/json", s.contentType)
+	require.Equal(t, path, s.Path)
+	require.Empty(t, s.Header)
+	require.Equal(t, "application/json", s.ContentType)
 	var got object
-	require.NoError(t, json.Unmarshal([]byte(s.body), &got))
-	require.Equal(t, g.model, got["model"])
-	body["model"] = g.model
-	if g.stream && endpoint == "chat_completions" && !strings.Contains(path, "2024-02-01") {
+	require.NoError(t, json.Unmarshal([]byte(s.Body), &got))
+	require.Equal(t, g.Model, got["model"])
+	body["model"] = g.Model
+	if g.Stream && endpoint == "chat_completions" && !strings.Contains(path, "2024-02-01") {
 		require.Equal(t, object{"include_usage": true}, got["stream_options"])
 		delete(got, "stream_options")
 		delete(body, "stream_options")
@@ -118,7 +120,7 @@ func readPair(t *testing.T, dir string, files ...string) (p pair, ok bool) {
 // TestRequestPairs translates what a library sends to another speaker of OpenAI's format, and
 // compares it with what it sends to Azure in the same conversation; and it sends the latter again.
 func TestRequestPairs(t *testing.T) {
-	conversations, err := filepath.Glob(filepath.Join(casesDir(t), "request_pairs", "*", "*"))
+	conversations, err := filepath.Glob(filepath.Join(plugintest.Cases(t, "azure"), "request_pairs", "*", "*"))
 	require.NoError(t, err)
 	compared, again := 0, 0
 	for _, dir := range conversations {
@@ -147,15 +149,15 @@ func TestRequestPairs(t *testing.T) {
 			t.Run(filepath.Base(dir)+"/"+file, func(t *testing.T) {
 				config, _ := configOf(t, want.URL)
 				g := newGuest(t, config)
-				g.endpoint, g.model, g.stream = endpoint, want.Body["model"].(string), want.Body["stream"] == true
+				g.Endpoint, g.Model, g.Stream = endpoint, want.Body["model"].(string), want.Body["stream"] == true
 				delete(from.Body, "usage")     // OpenRouter's own
 				delete(from.Body, "reasoning") // OpenRouter's own
 				text, err := json.Marshal(from.Body)
 				require.NoError(t, err)
-				s, refused := g.request(string(text))
+				s, refused := g.Request(string(text))
 				require.Nil(t, refused, "%s", text)
 				var got object
-				require.NoError(t, json.Unmarshal([]byte(s.body), &got))
+				require.NoError(t, json.Unmarshal([]byte(s.Body), &got))
 				require.Equal(t, plain(want.Body), plain(got))
 			})
 		}

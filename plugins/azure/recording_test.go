@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/interlock-gateway/interlock/gateway/openai"
+	"github.com/interlock-gateway/interlock/plugins/plugintest"
 	interlock "github.com/interlock-gateway/interlock/sdk/go"
 )
 
@@ -60,14 +61,14 @@ var classes = map[string]string{
 
 // eachRecording calls play for each recording.
 func eachRecording(t *testing.T, play func(t *testing.T, at string, m meta)) (count map[string]int) {
-	dir := filepath.Join(casesDir(t), "recordings", "azure")
+	dir := filepath.Join(plugintest.Cases(t, "azure"), "recordings", "azure")
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	count = map[string]int{}
 	for _, e := range entries {
 		at := filepath.Join(dir, e.Name())
 		var m meta
-		require.NoError(t, json.Unmarshal(readFile(t, at, "meta.json"), &m))
+		require.NoError(t, json.Unmarshal(plugintest.ReadFile(t, at, "meta.json"), &m))
 		count[m.Endpoint]++
 		t.Run(e.Name(), func(t *testing.T) { play(t, at, m) })
 	}
@@ -105,17 +106,17 @@ func frames(t *testing.T, b []byte) (list []interlock.Frame) {
 func TestRecordings(t *testing.T) {
 	count := eachRecording(t, func(t *testing.T, at string, m meta) {
 		g := newGuest(t, "{}")
-		g.endpoint, g.stream = endpoints[m.Endpoint].name, m.Stream
-		require.NotEmpty(t, g.endpoint, m.Endpoint)
-		body := readFile(t, at, "response.body")
+		g.Endpoint, g.Stream = endpoints[m.Endpoint].name, m.Stream
+		require.NotEmpty(t, g.Endpoint, m.Endpoint)
+		body := plugintest.ReadFile(t, at, "response.body")
 		var want expectation
 		if text, err := os.ReadFile(filepath.Join(at, "expect.json")); err == nil {
 			require.NoError(t, json.Unmarshal(text, &want))
 		}
 		if m.Status >= 400 {
 			var header map[string]string
-			require.NoError(t, json.Unmarshal(readFile(t, at, "response.headers.json"), &header))
-			f := g.classify(m.Status, header, body)
+			require.NoError(t, json.Unmarshal(plugintest.ReadFile(t, at, "response.headers.json"), &header))
+			f := g.Classify(m.Status, header, body)
 			require.NotEmpty(t, classes[filepath.Base(at)])
 			require.Equal(t, classes[filepath.Base(at)], f.Class)
 			require.NotEmpty(t, f.Message)
@@ -130,16 +131,16 @@ func TestRecordings(t *testing.T) {
 			return
 		}
 		if !m.Stream {
-			text, f, e := g.whole("", body)
+			text, f, e := g.Whole("", body)
 			require.Nil(t, f)
 			require.Nil(t, e)
 			require.Equal(t, strings.TrimSpace(string(body)), text, "a whole answer passes byte for byte")
-			if g.endpoint == "embeddings" {
+			if g.Endpoint == "embeddings" {
 				return
 			}
 			var a openai.Answer
-			require.Equal(t, openai.Whole, a.Scan(endpointOf(t, g.endpoint), []byte(text)))
-			compare(t, &want, whole(t, g.endpoint, text))
+			require.Equal(t, openai.Whole, a.Scan(endpointOf(t, g.Endpoint), []byte(text)))
+			compare(t, &want, whole(t, g.Endpoint, text))
 			return
 		}
 		list := frames(t, body)
@@ -151,16 +152,16 @@ func TestRecordings(t *testing.T) {
 			func(int) bool { return random.IntN(2) == 0 },
 			func(int) bool { return random.IntN(5) == 0 },
 		} {
-			p := g.play("", list, cut)
-			require.Nil(t, p.failure)
-			require.True(t, p.done)
+			p := g.Play("", list, cut)
+			require.Nil(t, p.Failure)
+			require.True(t, p.Done)
 			if first == nil {
-				first = p.chunks
+				first = p.Chunks
 			}
-			require.Equal(t, first, p.chunks, "another batching, another answer")
+			require.Equal(t, first, p.Chunks, "another batching, another answer")
 		}
-		compare(t, &want, assemble(t, g.endpoint, first))
-		if g.endpoint == "chat_completions" {
+		compare(t, &want, assemble(t, g.Endpoint, first))
+		if g.Endpoint == "chat_completions" {
 			for _, c := range first {
 				var v struct{ ID, Object, Model string }
 				require.NoError(t, json.Unmarshal([]byte(c), &v))

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/interlock-gateway/interlock/plugins/bedrock"
+	"github.com/interlock-gateway/interlock/plugins/plugintest"
 	interlock "github.com/interlock-gateway/interlock/sdk/go"
 )
 
@@ -32,11 +33,11 @@ func TestReasoningEffort(t *testing.T) {
 	} {
 		t.Run(c.model+c.members, func(t *testing.T) {
 			g := newGuest(t, c.config)
-			g.model = c.model
-			s, e := g.request(`{` + hello + `,` + c.members + `}`)
+			g.Model = c.model
+			s, e := g.Request(`{` + hello + `,` + c.members + `}`)
 			require.Nil(t, e)
 			var body map[string]json.RawMessage
-			require.NoError(t, json.Unmarshal([]byte(s.body), &body))
+			require.NoError(t, json.Unmarshal([]byte(s.Body), &body))
 			require.Equal(t, c.want, string(body["additionalModelRequestFields"]))
 		})
 	}
@@ -78,9 +79,9 @@ func TestRefused(t *testing.T) {
 		t.Run(c.param, func(t *testing.T) {
 			g := newGuest(t, `{"guardrail_config":{"guardrailIdentifier":"g"}}`)
 			if c.model != "" {
-				g.model = c.model
+				g.Model = c.model
 			}
-			_, e := g.request(`{` + c.body + `}`)
+			_, e := g.Request(`{` + c.body + `}`)
 			require.NotNil(t, e)
 			require.Equal(t, c.code, e.Code, "%v", e)
 			require.Equal(t, c.param, e.Param)
@@ -104,13 +105,13 @@ func TestToolChoice(t *testing.T) {
 		{`,"bedrock":{"toolConfig":{"toolChoice":{"auto":{}}}}`, `{"auto":{}}`, ``},
 	} {
 		t.Run(c.members, func(t *testing.T) {
-			s, e := newGuest(t, "{}").request(`{` + hello + tools + c.members + `}`)
+			s, e := newGuest(t, "{}").Request(`{` + hello + tools + c.members + `}`)
 			require.Nil(t, e)
 			var body struct {
 				ToolConfig struct{ ToolChoice json.RawMessage }
 				Additional json.RawMessage `json:"additionalModelRequestFields"`
 			}
-			require.NoError(t, json.Unmarshal([]byte(s.body), &body))
+			require.NoError(t, json.Unmarshal([]byte(s.Body), &body))
 			require.Equal(t, c.choice, string(body.ToolConfig.ToolChoice))
 			require.Equal(t, c.fields, string(body.Additional))
 		})
@@ -121,7 +122,7 @@ func TestToolChoice(t *testing.T) {
 func TestStrangeIDs(t *testing.T) {
 	seen := map[string]bool{}
 	for _, id := range []string{"call_1", strings.Repeat("a", 64), strings.Repeat("a", 65), strings.Repeat("a", 65) + "b", "a b", "a/b", `a\"b`, "é"} {
-		s, e := newGuest(t, "{}").request(`{"messages":[{"role":"user","content":"a"},{"role":"assistant","tool_calls":[{"id":"` + id +
+		s, e := newGuest(t, "{}").Request(`{"messages":[{"role":"user","content":"a"},{"role":"assistant","tool_calls":[{"id":"` + id +
 			`","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"` + id + `","content":"r"}],"tools":[{"type":"function","function":{"name":"f"}}]}`)
 		require.Nil(t, e)
 		var body struct {
@@ -131,7 +132,7 @@ func TestStrangeIDs(t *testing.T) {
 				}
 			}
 		}
-		require.NoError(t, json.Unmarshal([]byte(s.body), &body))
+		require.NoError(t, json.Unmarshal([]byte(s.Body), &body))
 		call, result := body.Messages[1].Content[0].ToolUse.ToolUseID, body.Messages[2].Content[0].ToolResult.ToolUseID
 		require.Equal(t, call, result)
 		require.Regexp(t, `^[a-zA-Z0-9_.:-]{1,64}$`, call)
@@ -148,14 +149,14 @@ func TestNamesOfDocuments(t *testing.T) {
 	for _, n := range []string{"a.pdf", "a.pdf", "a.pdf", "a (2).pdf", ".pdf", "ééé.pdf", "  x\\ty  .pdf", strings.Repeat("n", 300) + ".pdf"} {
 		parts = append(parts, `{"type":"file","file":{"filename":"`+n+`","file_data":"data:application/pdf;base64,AA=="}}`)
 	}
-	s, e := newGuest(t, "{}").request(`{"messages":[{"role":"user","content":[` + strings.Join(parts, ",") + `]}]}`)
+	s, e := newGuest(t, "{}").Request(`{"messages":[{"role":"user","content":[` + strings.Join(parts, ",") + `]}]}`)
 	require.Nil(t, e)
 	var body struct {
 		Messages []struct {
 			Content []struct{ Document struct{ Name string } }
 		}
 	}
-	require.NoError(t, json.Unmarshal([]byte(s.body), &body))
+	require.NoError(t, json.Unmarshal([]byte(s.Body), &body))
 	seen := map[string]bool{}
 	for _, b := range body.Messages[0].Content {
 		n := b.Document.Name
@@ -169,11 +170,11 @@ func TestNamesOfDocuments(t *testing.T) {
 // A large string comes as a handle, and has to stay a string of its own.
 func TestHandles(t *testing.T) {
 	const handle = "interlock:blob:abcdef"
-	s, e := newGuest(t, "{}").request(`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,` + handle +
+	s, e := newGuest(t, "{}").Request(`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,` + handle +
 		`"}},{"type":"file","file":{"filename":"a.pdf","file_data":"` + handle + `"}}]},` +
 		`{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","content":"` + handle + `"}]}`)
 	require.Nil(t, e)
-	require.Equal(t, 3, strings.Count(s.body, `"`+handle+`"`))
+	require.Equal(t, 3, strings.Count(s.Body, `"`+handle+`"`))
 }
 
 func TestFailures(t *testing.T) {
@@ -204,7 +205,7 @@ func TestFailures(t *testing.T) {
 		{418, "TeapotException", `{}`, ""},
 	} {
 		t.Run(fmt.Sprint(c.status, c.kind, c.body), func(t *testing.T) {
-			f := newGuest(t, "{}").classify(c.status, map[string]string{"x-amzn-errortype": c.kind}, []byte(c.body))
+			f := newGuest(t, "{}").Classify(c.status, map[string]string{"x-amzn-errortype": c.kind}, []byte(c.body))
 			require.Equal(t, c.class, f.Class)
 			require.Zero(t, f.Status)
 			require.NotContains(t, f.Type, ":")
@@ -218,17 +219,17 @@ func TestStreamWithoutAnEndIsNotWhole(t *testing.T) {
 	text := interlock.Frame{Name: "contentBlockDelta", Data: []byte(`{"contentBlockIndex":0,"delta":{"text":"a"}}`)}
 	stop := interlock.Frame{Name: "messageStop", Data: []byte(`{"stopReason":"end_turn"}`)}
 	every := func(int) bool { return true }
-	require.False(t, g.play("", []interlock.Frame{start, text}, every).done)
-	p := g.play("", []interlock.Frame{start, text, stop}, every)
-	require.True(t, p.done)
-	require.Nil(t, assemble(t, p.chunks).Usage)
-	p = g.play("", []interlock.Frame{start, {Name: "contentBlockDelta", Data: []byte(`{"contentBlockIndex":1,"delta":{"toolUse":{"input":"{}"}}}`)}}, every)
-	require.Equal(t, interlock.MalformedAnswer, p.failure.Class)
+	require.False(t, g.Play("", []interlock.Frame{start, text}, every).Done)
+	p := g.Play("", []interlock.Frame{start, text, stop}, every)
+	require.True(t, p.Done)
+	require.Nil(t, plugintest.Assemble(t, p.Chunks).Usage)
+	p = g.Play("", []interlock.Frame{start, {Name: "contentBlockDelta", Data: []byte(`{"contentBlockIndex":1,"delta":{"toolUse":{"input":"{}"}}}`)}}, every)
+	require.Equal(t, interlock.MalformedAnswer, p.Failure.Class)
 }
 
 func TestWholeAnswerWithoutAMessageIsMalformed(t *testing.T) {
 	for _, body := range []string{``, `[]`, `{}`, `{"output":{}}`, `{"output":{"message":{"content":[]}}}`, `{"message":"no"}`} {
-		_, f, e := newGuest(t, "{}").whole("", []byte(body))
+		_, f, e := newGuest(t, "{}").Whole("", []byte(body))
 		require.Nil(t, f)
 		require.NotNil(t, e, body)
 		require.Equal(t, interlock.CodeUpstreamMalformed, e.Code)
@@ -246,9 +247,9 @@ func TestConfig(t *testing.T) {
 
 func TestEventsAllocateNothing(t *testing.T) {
 	g := newGuest(t, "{}")
-	g.stream = true
+	g.Stream = true
 	input := func(state string) []byte {
-		w := interlock.Writer(g.context())
+		w := interlock.Writer(g.Context())
 		w.Str(state)
 		w.Bool(false)
 		w.U32(2)
@@ -262,13 +263,13 @@ func TestEventsAllocateNothing(t *testing.T) {
 		return w
 	}
 	dst := make([]byte, 0, 16<<10)
-	out, failed := g.g.Call(interlock.OpEvents, input(""), dst)
+	out, failed := g.G.Call(interlock.OpEvents, input(""), dst)
 	require.False(t, failed)
 	r := interlock.NewReader(out)
 	r.U32()
 	in := input(r.Str())
 	require.Zero(t, testing.AllocsPerRun(100, func() {
-		if _, failed := g.g.Call(interlock.OpEvents, in, dst); failed {
+		if _, failed := g.G.Call(interlock.OpEvents, in, dst); failed {
 			panic("failed")
 		}
 	}))

@@ -18,16 +18,16 @@ func FuzzRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body, model string) {
 		for _, config := range []string{`{}`, `{"structured_output":"tool","max_tokens":2000,"reasoning":"budget"}`} {
 			g := newGuest(t, config)
-			g.model = model
-			s, e := g.request(body) // checks that what comes of it is JSON
+			g.Model = model
+			s, e := g.Request(body) // checks that what comes of it is JSON
 			if e != nil {
 				require.Contains(t, []string{interlock.CodeBadRequest, interlock.CodeUnsupportedParameter}, e.Code)
 				continue
 			}
-			require.True(t, strings.HasPrefix(s.path, "/model/"))
-			require.NotContains(t, strings.TrimSuffix(strings.TrimPrefix(s.path, "/model/"), "/converse"), "/")
-			if s.state != "" {
-				g.play(s.state, nil, nil)
+			require.True(t, strings.HasPrefix(s.Path, "/model/"))
+			require.NotContains(t, strings.TrimSuffix(strings.TrimPrefix(s.Path, "/model/"), "/converse"), "/")
+			if s.State != "" {
+				g.Play(s.State, nil, nil)
 			}
 		}
 	})
@@ -41,7 +41,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Add("exception:throttlingException {}", "\xff")
 	f.Fuzz(func(t *testing.T, text, state string) {
 		g := newGuest(t, `{}`)
-		if body, fail, e := g.whole(state, []byte(text)); fail == nil && e == nil {
+		if body, fail, e := g.Whole(state, []byte(text)); fail == nil && e == nil {
 			require.True(t, json.Valid([]byte(body)), body)
 		}
 		var list []interlock.Frame
@@ -49,10 +49,10 @@ func FuzzAnswer(f *testing.F) {
 			name, data, _ := strings.Cut(strings.TrimSpace(line), " ")
 			list = append(list, interlock.Frame{Name: name, Data: []byte(data)})
 		}
-		apart := g.play("", list, func(int) bool { return true })
-		together := g.play("", list, func(int) bool { return false })
+		apart := g.Play("", list, func(int) bool { return true })
+		together := g.Play("", list, func(int) bool { return false })
 		require.Equal(t, apart, together)
-		for _, c := range apart.chunks {
+		for _, c := range apart.Chunks {
 			require.True(t, json.Valid([]byte(c)), c)
 		}
 	})

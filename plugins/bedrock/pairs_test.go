@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/interlock-gateway/interlock/plugins/plugintest"
 )
 
 // speakers are whose request of the same conversation is taken, the first that there is: they
@@ -38,7 +40,7 @@ type object = map[string]any
 // TestRequestPairs translates what a library sends to a speaker of OpenAI's format, and compares
 // it with what it sends to Bedrock in the same conversation.
 func TestRequestPairs(t *testing.T) {
-	dir := filepath.Join(casesDir(t), "request_pairs", "ruby_llm")
+	dir := filepath.Join(plugintest.Cases(t, "bedrock"), "request_pairs", "ruby_llm")
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	compared := 0
@@ -59,10 +61,10 @@ func TestRequestPairs(t *testing.T) {
 			delete(body, "reasoning")
 			text, err := json.Marshal(body)
 			require.NoError(t, err)
-			s, refused := newGuest(t, "{}").request(string(text))
+			s, refused := newGuest(t, "{}").Request(string(text))
 			require.Nil(t, refused, "%s", text)
 			var got object
-			require.NoError(t, json.Unmarshal([]byte(s.body), &got))
+			require.NoError(t, json.Unmarshal([]byte(s.Body), &got))
 			require.Equal(t, plain(t, want), plain(t, got))
 		})
 	}
@@ -182,7 +184,7 @@ func list(v any) (all []object) {
 // TestRecordedRequests says the recorded requests in OpenAI's format, by rules of the test's own,
 // and compares what comes of them with the recorded ones.
 func TestRecordedRequests(t *testing.T) {
-	dir := filepath.Join(casesDir(t), "recordings", "bedrock")
+	dir := filepath.Join(plugintest.Cases(t, "bedrock"), "recordings", "bedrock")
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	// OpenAI's format has no place for these.
@@ -196,7 +198,7 @@ func TestRecordedRequests(t *testing.T) {
 	compared, without := 0, 0
 	for _, e := range entries {
 		var meta struct{ Endpoint, Path string }
-		require.NoError(t, json.Unmarshal(readFile(t, dir, e.Name(), "meta.json"), &meta))
+		require.NoError(t, json.Unmarshal(plugintest.ReadFile(t, dir, e.Name(), "meta.json"), &meta))
 		if elsewhere[meta.Endpoint] != "" || inexpressible[e.Name()] != "" {
 			continue
 		}
@@ -212,13 +214,13 @@ func TestRecordedRequests(t *testing.T) {
 			body, err := json.Marshal(asOpenAI(t, want))
 			require.NoError(t, err)
 			g := newGuest(t, "{}")
-			g.model = modelOf(t, meta.Path)
-			g.stream = meta.Endpoint == "converse-stream"
-			s, refused := g.request(string(body))
+			g.Model = modelOf(t, meta.Path)
+			g.Stream = meta.Endpoint == "converse-stream"
+			s, refused := g.Request(string(body))
 			require.Nil(t, refused, "%s", body)
-			require.Equal(t, strings.ReplaceAll(meta.Path, ":", "%3A"), s.path)
+			require.Equal(t, strings.ReplaceAll(meta.Path, ":", "%3A"), s.Path)
 			var got object
-			require.NoError(t, json.Unmarshal([]byte(s.body), &got))
+			require.NoError(t, json.Unmarshal([]byte(s.Body), &got))
 			require.Equal(t, plain(t, merged(want)), plain(t, got))
 		})
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/interlock-gateway/interlock/plugins/plugintest"
 	interlock "github.com/interlock-gateway/interlock/sdk/go"
 )
 
@@ -93,7 +94,7 @@ func modelOf(t *testing.T, path string) string {
 }
 
 func TestRecordings(t *testing.T) {
-	dir := filepath.Join(casesDir(t), "recordings", "bedrock")
+	dir := filepath.Join(plugintest.Cases(t, "bedrock"), "recordings", "bedrock")
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	skipped, played := map[string]int{}, 0
@@ -105,7 +106,7 @@ func TestRecordings(t *testing.T) {
 			Status   int
 			Path     string
 		}
-		require.NoError(t, json.Unmarshal(readFile(t, at, "meta.json"), &meta))
+		require.NoError(t, json.Unmarshal(plugintest.ReadFile(t, at, "meta.json"), &meta))
 		if _, ok := elsewhere[meta.Endpoint]; ok {
 			skipped[meta.Endpoint]++
 			continue
@@ -114,17 +115,17 @@ func TestRecordings(t *testing.T) {
 		played++
 		t.Run(e.Name(), func(t *testing.T) {
 			var want expectation
-			require.NoError(t, json.Unmarshal(readFile(t, at, "expect.json"), &want))
+			require.NoError(t, json.Unmarshal(plugintest.ReadFile(t, at, "expect.json"), &want))
 			g := newGuest(t, "{}")
 			if meta.Path != "" {
-				g.model = modelOf(t, meta.Path)
+				g.Model = modelOf(t, meta.Path)
 			}
-			g.stream = meta.Endpoint == "converse-stream"
-			body := readFile(t, at, "response.body")
+			g.Stream = meta.Endpoint == "converse-stream"
+			body := plugintest.ReadFile(t, at, "response.body")
 			var header map[string]string
-			require.NoError(t, json.Unmarshal(readFile(t, at, "response.headers.json"), &header))
+			require.NoError(t, json.Unmarshal(plugintest.ReadFile(t, at, "response.headers.json"), &header))
 			if want.Error != nil {
-				f := g.classify(meta.Status, header, body)
+				f := g.Classify(meta.Status, header, body)
 				require.Equal(t, want.Error.Status, meta.Status)
 				require.Contains(t, f.Message, want.Error.Message)
 				require.Equal(t, classes[e.Name()], f.Class)
@@ -136,11 +137,11 @@ func TestRecordings(t *testing.T) {
 				require.Empty(t, want.Text)
 				want.Text = "The Ruby programming language was created by Yukihiro Matsumoto in 1993."
 			}
-			if !g.stream {
-				text, f, e := g.whole("", body)
+			if !g.Stream {
+				text, f, e := g.Whole("", body)
 				require.Nil(t, f)
 				require.Nil(t, e)
-				compare(t, &want, readWhole(t, text))
+				compare(t, &want, plugintest.ReadWhole(t, text))
 				return
 			}
 			list := frames(t, body)
@@ -152,14 +153,14 @@ func TestRecordings(t *testing.T) {
 				func(int) bool { return random.IntN(2) == 0 },
 				func(int) bool { return random.IntN(5) == 0 },
 			} {
-				p := g.play("", list, cut)
-				require.Nil(t, p.failure)
-				require.True(t, p.done)
-				compare(t, &want, assemble(t, p.chunks))
+				p := g.Play("", list, cut)
+				require.Nil(t, p.Failure)
+				require.True(t, p.Done)
+				compare(t, &want, plugintest.Assemble(t, p.Chunks))
 				if first == nil {
-					first = p.chunks
+					first = p.Chunks
 				}
-				require.Equal(t, first, p.chunks, "another batching, another answer")
+				require.Equal(t, first, p.Chunks, "another batching, another answer")
 			}
 		})
 	}
@@ -176,7 +177,7 @@ var classes = map[string]string{
 	"rubyllm_chat_real_error_scenarios_bedrock_amazon_nova_2_lite_v1_0_handles_context_length_exceeded_errors_0": interlock.ContextOverflow,
 }
 
-func compare(t *testing.T, want *expectation, got message) {
+func compare(t *testing.T, want *expectation, got plugintest.Message) {
 	require.Equal(t, want.Text, got.Text)
 	require.Equal(t, want.Reasoning, got.Reasoning)
 	if want.Finish != nil {

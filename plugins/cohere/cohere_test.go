@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/interlock-gateway/interlock/plugins/cohere"
+	"github.com/interlock-gateway/interlock/plugins/plugintest"
 	interlock "github.com/interlock-gateway/interlock/sdk/go"
 )
 
@@ -84,9 +85,9 @@ func TestRefused(t *testing.T) {
 		t.Run(c.body, func(t *testing.T) {
 			g := newGuest(t, `{"safety_mode":"STRICT"}`)
 			if c.endpoint != "" {
-				g.endpoint = c.endpoint
+				g.Endpoint = c.endpoint
 			}
-			_, e := g.request(`{` + c.body + `}`)
+			_, e := g.Request(`{` + c.body + `}`)
 			require.NotNil(t, e)
 			require.Equal(t, []string{c.code, c.param}, []string{e.Code, e.Param})
 		})
@@ -113,13 +114,13 @@ func TestReasoningEffort(t *testing.T) {
 		{`{"reasoning":"thinking"}`, "command-r7b-12-2024", `,"reasoning_effort":"high"`, object{"type": "enabled"}},
 	} {
 		g := newGuest(t, c.config)
-		g.model = c.model
-		require.Equal(t, c.want, g.body(hello + c.members)["thinking"], c)
+		g.Model = c.model
+		require.Equal(t, c.want, g.Body(hello + c.members)["thinking"], c)
 	}
 	for _, model := range []string{"command", "command-r", "command-r-plus-08-2024", "command-light", "command-a-03-2025", "command-a-vision-07-2025", "c4ai-aya-expanse-32b"} {
 		g := newGuest(t, "{}")
-		g.model = model
-		_, e := g.request(`{` + hello + `,"reasoning_effort":"low"}`)
+		g.Model = model
+		_, e := g.Request(`{` + hello + `,"reasoning_effort":"low"}`)
 		require.NotNil(t, e, model)
 		require.Equal(t, "reasoning_effort", e.Param)
 	}
@@ -136,7 +137,7 @@ func TestToolChoice(t *testing.T) {
 		`,"tool_choice":"none"`:     {nil, ""},
 		`,"tool_choice":"required"`: {"REQUIRED", ""},
 	} {
-		body := newGuest(t, "{}").body(hello + members)
+		body := newGuest(t, "{}").Body(hello + members)
 		names := ""
 		for _, tool := range list(body["tools"]) {
 			names += tool["function"].(object)["name"].(string)
@@ -155,33 +156,34 @@ func TestStrictTools(t *testing.T) {
 		strict + `,{"function":{"name":"g","strict":true,"parameters":{}}}`:   nil,
 		`{"type":"function","function":{"name":"f","strict":true}}`:           nil,
 	} {
-		require.Equal(t, want, newGuest(t, "{}").body(hello + `,"tools":[` + tools + `]`)["strict_tools"], tools)
+		require.Equal(t, want, newGuest(t, "{}").Body(hello + `,"tools":[` + tools + `]`)["strict_tools"], tools)
 	}
-	require.Equal(t, false, newGuest(t, "{}").body(hello + `,"tools":[` + strict + `],"cohere":{"strict_tools":false}`)["strict_tools"])
+	require.Equal(t, false, newGuest(t, "{}").Body(hello + `,"tools":[` + strict + `],"cohere":{"strict_tools":false}`)["strict_tools"])
 }
 
 func TestFormat(t *testing.T) {
 	for format, want := range map[string]any{
-		`{"type":"text"}`:                                   nil,
-		`{"type":"json_object"}`:                            object{"type": "json_object"},
-		`{"type":"json_schema","json_schema":{"name":"n"}}`: object{"type": "json_object"},
 		`{"type":"json_schema","json_schema":{"name":"n","strict":true,"schema":{"type":"object"}}}`: object{
 			"type": "json_object", "json_schema": object{"type": "object"},
 		},
+		`{"type":"text"}`:        nil,
+		`{"type":"json_object"}`: object{"type": "json_object"},
+
+		`{"type":"json_schema","json_schema":{"name":"n"}}`: object{"type": "json_object"},
 	} {
-		require.Equal(t, want, newGuest(t, "{}").body(hello + `,"response_format":` + format)["response_format"])
+		require.Equal(t, want, newGuest(t, "{}").Body(hello + `,"response_format":` + format)["response_format"])
 	}
 }
 
 // A large string comes as a handle, and has to stay a string of its own, or all behind a comma.
 func TestHandles(t *testing.T) {
 	const handle = "interlock:blob:abcdef"
-	s, e := newGuest(t, "{}").request(`{"messages":[{"role":"system","content":"` + handle + `"},{"role":"user","content":[` +
+	s, e := newGuest(t, "{}").Request(`{"messages":[{"role":"system","content":"` + handle + `"},{"role":"user","content":[` +
 		`{"type":"image_url","image_url":{"url":"data:image/png;base64,` + handle + `"}},{"type":"text","text":"` + handle + `"}]},` +
 		`{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","content":"` + handle + `"}]}`)
 	require.Nil(t, e)
-	require.Equal(t, 3, strings.Count(s.body, `"`+handle+`"`))
-	require.Equal(t, 1, strings.Count(s.body, `;base64,`+handle+`"`))
+	require.Equal(t, 3, strings.Count(s.Body, `"`+handle+`"`))
+	require.Equal(t, 1, strings.Count(s.Body, `;base64,`+handle+`"`))
 }
 
 func TestFailures(t *testing.T) {
@@ -210,14 +212,14 @@ func TestFailures(t *testing.T) {
 		{504, "timeout", ""},
 	} {
 		t.Run(fmt.Sprint(c.status, c.message), func(t *testing.T) {
-			f := newGuest(t, "{}").classify(c.status, nil, []byte(`{"id":"x","message":"`+c.message+`"}`))
+			f := newGuest(t, "{}").Classify(c.status, nil, []byte(`{"id":"x","message":"`+c.message+`"}`))
 			require.Equal(t, c.class, f.Class)
 			require.Equal(t, c.message, f.Message)
 			require.Zero(t, f.Status)
 		})
 	}
-	require.Equal(t, interlock.RateLimited, newGuest(t, "{}").classify(429, nil, []byte(`<html>`)).Class)
-	require.Empty(t, newGuest(t, "{}").classify(502, nil, nil).Class)
+	require.Equal(t, interlock.RateLimited, newGuest(t, "{}").Classify(429, nil, []byte(`<html>`)).Class)
+	require.Empty(t, newGuest(t, "{}").Classify(502, nil, nil).Class)
 }
 
 // An error may stand where an answer or an event should.
@@ -228,10 +230,10 @@ func TestErrorsInsideAnAnswer(t *testing.T) {
 		`{"message":"trial token rate limit exceeded"}`:                   {Class: interlock.RateLimited, Message: "trial token rate limit exceeded"},
 	} {
 		g := newGuest(t, "{}")
-		_, f, e := g.whole("", []byte(body))
+		_, f, e := g.Whole("", []byte(body))
 		require.Nil(t, e)
 		require.Equal(t, &want, f, body)
-		require.Equal(t, &want, g.play("", []string{body}, apart).failure, body)
+		require.Equal(t, &want, g.PlayData("", []string{body}, plugintest.Apart).Failure, body)
 	}
 }
 
@@ -239,12 +241,12 @@ func TestReasonsToFinish(t *testing.T) {
 	for word, want := range map[string]string{
 		"COMPLETE": "stop", "STOP_SEQUENCE": "stop", "MAX_TOKENS": "length", "ERROR_TOXIC": "content_filter", "SOMETHING_NEW": "stop",
 	} {
-		text, _, e := newGuest(t, "{}").whole("", []byte(`{"message":{"content":[{"type":"text","text":"a"}]},"finish_reason":"`+word+`"}`))
+		text, _, e := newGuest(t, "{}").Whole("", []byte(`{"message":{"content":[{"type":"text","text":"a"}]},"finish_reason":"`+word+`"}`))
 		require.Nil(t, e)
-		require.Equal(t, want, readWhole(t, text).Finish, word)
+		require.Equal(t, want, plugintest.ReadWhole(t, text).Finish, word)
 	}
 	for word, class := range map[string]string{"ERROR": interlock.ServerError, "TIMEOUT": interlock.Timeout} {
-		_, f, _ := newGuest(t, "{}").whole("", []byte(`{"message":{"content":[{"type":"text","text":"a"}]},"finish_reason":"`+word+`"}`))
+		_, f, _ := newGuest(t, "{}").Whole("", []byte(`{"message":{"content":[{"type":"text","text":"a"}]},"finish_reason":"`+word+`"}`))
 		require.Equal(t, class, f.Class)
 		require.Equal(t, word, f.Type)
 	}
@@ -259,10 +261,10 @@ func TestPlans(t *testing.T) {
 			list = append(list, `{"type":"tool-plan-delta","delta":{"message":{"tool_plan":"`+piece+`"}}}`)
 		}
 		list = append(list, `{"type":"message-end","delta":{"finish_reason":"COMPLETE"}}`)
-		for _, cut := range []func(int) bool{apart, together} {
-			p := newGuest(t, "{}").play("", list, cut)
-			require.True(t, p.done)
-			data := assemble(t, p.chunks).ProviderData
+		for _, cut := range []func(int) bool{plugintest.Apart, plugintest.Together} {
+			p := newGuest(t, "{}").PlayData("", list, cut)
+			require.True(t, p.Done)
+			data := plugintest.Assemble(t, p.Chunks).ProviderData
 			require.Len(t, data, want)
 			if want > 0 {
 				require.Equal(t, count, strings.Count(string(data[0]), piece))
@@ -274,19 +276,19 @@ func TestPlans(t *testing.T) {
 func TestStreamWithoutAnEndIsNotWhole(t *testing.T) {
 	g := newGuest(t, "{}")
 	const text, end = `{"type":"content-delta","delta":{"message":{"content":{"text":"a"}}}}`, `{"type":"message-end","delta":{"finish_reason":"COMPLETE"}}`
-	require.False(t, g.play("", []string{text}, apart).done)
-	require.False(t, g.play("", []string{text, "[DONE]"}, apart).done)
-	p := g.play("", []string{text, end}, apart)
-	require.True(t, p.done)
-	require.Nil(t, assemble(t, p.chunks).Usage)
+	require.False(t, g.PlayData("", []string{text}, plugintest.Apart).Done)
+	require.False(t, g.PlayData("", []string{text, "[DONE]"}, plugintest.Apart).Done)
+	p := g.PlayData("", []string{text, end}, plugintest.Apart)
+	require.True(t, p.Done)
+	require.Nil(t, plugintest.Assemble(t, p.Chunks).Usage)
 	for _, list := range [][]string{{text, "{"}, {`[]`}, {text, `{"type":"message-end"}`}} {
-		require.Equal(t, interlock.MalformedAnswer, g.play("", list, apart).failure.Class, list)
+		require.Equal(t, interlock.MalformedAnswer, g.PlayData("", list, plugintest.Apart).Failure.Class, list)
 	}
 }
 
 func TestWholeAnswerWithoutAMessageIsMalformed(t *testing.T) {
 	for _, body := range []string{``, `[]`, `{}`, `{"message":[]}`, `{"message":{}}`, `{"message":null,"finish_reason":"COMPLETE"}`} {
-		_, f, e := newGuest(t, "{}").whole("", []byte(body))
+		_, f, e := newGuest(t, "{}").Whole("", []byte(body))
 		require.Nil(t, f)
 		require.NotNil(t, e, body)
 		require.Equal(t, interlock.CodeUpstreamMalformed, e.Code)
@@ -298,9 +300,9 @@ func TestUsage(t *testing.T) {
 		`{"tokens":{"input_tokens":7.0,"output_tokens":1},"billed_units":{"input_tokens":2,"output_tokens":1}}`: 7,
 		`{"billed_units":{"input_tokens":2,"output_tokens":1}}`:                                                 2,
 	} {
-		text, _, e := newGuest(t, "{}").whole("", []byte(`{"message":{"content":"a"},"finish_reason":"COMPLETE","usage":`+usage+`}`))
+		text, _, e := newGuest(t, "{}").Whole("", []byte(`{"message":{"content":"a"},"finish_reason":"COMPLETE","usage":`+usage+`}`))
 		require.Nil(t, e)
-		m := readWhole(t, text)
+		m := plugintest.ReadWhole(t, text)
 		require.Equal(t, "a", m.Text)
 		require.Equal(t, want, m.Usage.Prompt)
 	}
@@ -308,25 +310,25 @@ func TestUsage(t *testing.T) {
 
 func TestVectorsAreThoseThatWereAskedFor(t *testing.T) {
 	g := newGuest(t, "{}")
-	g.endpoint = "embeddings"
-	s, e := g.request(`{"input":["a","b"]}`)
+	g.Endpoint = "embeddings"
+	s, e := g.Request(`{"input":["a","b"]}`)
 	require.Nil(t, e)
 	for _, body := range []string{
 		`{}`, `{"embeddings":{"float":[]}}`, `{"embeddings":{"float":[[1]]}}`, `{"embeddings":{"float":[[1],"AAAA"]}}`, `{"embeddings":[[1],[2]]}`,
 	} {
-		_, _, e := g.whole(s.state, []byte(body))
+		_, _, e := g.Whole(s.State, []byte(body))
 		require.NotNil(t, e, body)
 		require.Equal(t, interlock.CodeUpstreamMalformed, e.Code)
 	}
-	_, f, _ := g.whole(s.state, []byte(`{"message":"m"}`))
+	_, f, _ := g.Whole(s.State, []byte(`{"message":"m"}`))
 	require.Equal(t, "m", f.Message)
 }
 
 func TestEventsAllocateNothing(t *testing.T) {
 	g := newGuest(t, "{}")
-	g.stream = true
+	g.Stream = true
 	input := func(state string) []byte {
-		w := interlock.Writer(g.context())
+		w := interlock.Writer(g.Context())
 		w.Str(state)
 		w.Bool(false)
 		w.U32(2)
@@ -337,13 +339,13 @@ func TestEventsAllocateNothing(t *testing.T) {
 		return w
 	}
 	dst := make([]byte, 0, 16<<10)
-	out, failed := g.g.Call(interlock.OpEvents, input(""), dst)
+	out, failed := g.G.Call(interlock.OpEvents, input(""), dst)
 	require.False(t, failed)
 	r := interlock.NewReader(out)
 	r.U32()
 	in := input(r.Str())
 	require.Zero(t, testing.AllocsPerRun(100, func() {
-		if _, failed := g.g.Call(interlock.OpEvents, in, dst); failed {
+		if _, failed := g.G.Call(interlock.OpEvents, in, dst); failed {
 			panic("failed")
 		}
 	}))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/interlock-gateway/interlock/plugins/plugintest"
 	interlock "github.com/interlock-gateway/interlock/sdk/go"
 )
 
@@ -19,9 +20,9 @@ func FuzzRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body, model string) {
 		for _, config := range []string{`{}`, `{"reasoning":"thinking","safety_mode":"OFF"}`} {
 			g := newGuest(t, config)
-			g.model = model
-			for _, g.endpoint = range []string{"chat_completions", "embeddings"} {
-				_, e := g.request(body) // checks that what comes of it is JSON
+			g.Model = model
+			for _, g.Endpoint = range []string{"chat_completions", "embeddings"} {
+				_, e := g.Request(body) // checks that what comes of it is JSON
 				if e != nil {
 					require.Contains(t, []string{interlock.CodeBadRequest, interlock.CodeUnsupportedParameter}, e.Code)
 				}
@@ -40,14 +41,14 @@ func FuzzAnswer(f *testing.F) {
 	f.Add(`{"id":"a","message":"too many tokens","error_type":"T"}`, "\xff")
 	f.Fuzz(func(t *testing.T, text, state string) {
 		g := newGuest(t, `{}`)
-		if body, fail, e := g.whole(state, []byte(text)); fail == nil && e == nil {
+		if body, fail, e := g.Whole(state, []byte(text)); fail == nil && e == nil {
 			require.True(t, json.Valid([]byte(body)), body)
 		}
-		g.classify(400, nil, []byte(text))
+		g.Classify(400, nil, []byte(text))
 		list := strings.Split(text, "\n")
-		one := g.play("", list, apart)
-		require.Equal(t, one, g.play("", list, together))
-		for _, c := range one.chunks {
+		one := g.PlayData("", list, plugintest.Apart)
+		require.Equal(t, one, g.PlayData("", list, plugintest.Together))
+		for _, c := range one.Chunks {
 			require.True(t, json.Valid([]byte(c)), c)
 		}
 	})
@@ -58,12 +59,12 @@ func FuzzState(f *testing.F) {
 	f.Add([]byte("\x00\x00\x00\x00"), `{"type":"tool-call-delta","delta":{"message":{"tool_calls":{"function":{"arguments":"{}"}}}}}`)
 	f.Fuzz(func(t *testing.T, state []byte, text string) {
 		g := newGuest(t, `{}`)
-		w := interlock.Writer(g.context())
+		w := interlock.Writer(g.Context())
 		w.Bytes(state)
 		w.Bool(true)
 		w.U32(1)
 		w.Str("")
 		w.Str(text)
-		g.g.Call(interlock.OpEvents, w, nil)
+		g.G.Call(interlock.OpEvents, w, nil)
 	})
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/interlock-gateway/interlock/plugins/plugintest"
 )
 
 // speakers are whose request of the same conversation is taken, the first that there is: they
@@ -40,7 +42,7 @@ const pairs = 60
 // TestRequestPairs translates what a library sends to a speaker of OpenAI's format, and compares
 // it with what it sends to Cohere in the same conversation.
 func TestRequestPairs(t *testing.T) {
-	dir := filepath.Join(casesDir(t), "request_pairs", "ruby_llm")
+	dir := filepath.Join(plugintest.Cases(t, "cohere"), "request_pairs", "ruby_llm")
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	found, compared := 0, 0
@@ -71,16 +73,16 @@ func translate(t *testing.T, want, body object) (got object) {
 	text, err := json.Marshal(body)
 	require.NoError(t, err)
 	g := newGuest(t, "{}")
-	g.model, _ = want["model"].(string)
-	g.stream = want["stream"] == true
+	g.Model, _ = want["model"].(string)
+	g.Stream = want["stream"] == true
 	path := "/v2/chat"
 	if body["input"] != nil {
-		g.endpoint, path = "embeddings", "/v2/embed"
+		g.Endpoint, path = "embeddings", "/v2/embed"
 	}
-	s, refused := g.request(string(text))
+	s, refused := g.Request(string(text))
 	require.Nil(t, refused, "%s", text)
-	require.Equal(t, path, s.path)
-	require.NoError(t, json.Unmarshal([]byte(s.body), &got))
+	require.Equal(t, path, s.Path)
+	require.NoError(t, json.Unmarshal([]byte(s.Body), &got))
 	return got
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/interlock-gateway/interlock/plugins/plugintest"
 	interlock "github.com/interlock-gateway/interlock/sdk/go"
 )
 
@@ -75,14 +76,14 @@ func frames(body string) (list []string) {
 
 // eachRecording calls f for every recording that is the adapter's.
 func eachRecording(t *testing.T, f func(t *testing.T, at string, m meta)) {
-	dir := filepath.Join(casesDir(t), "recordings", "cohere")
+	dir := filepath.Join(plugintest.Cases(t, "cohere"), "recordings", "cohere")
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	n, skipped := 0, map[string]int{}
 	for _, e := range entries {
 		at := filepath.Join(dir, e.Name())
 		var m meta
-		require.NoError(t, json.Unmarshal(readFile(t, at, "meta.json"), &m))
+		require.NoError(t, json.Unmarshal(plugintest.ReadFile(t, at, "meta.json"), &m))
 		if elsewhere[m.Endpoint].count > 0 {
 			skipped[m.Endpoint]++
 			continue
@@ -100,9 +101,9 @@ func TestRecordings(t *testing.T) {
 	thought, planned := 0, 0
 	eachRecording(t, func(t *testing.T, at string, m meta) {
 		g := newGuest(t, "{}")
-		body := readFile(t, at, "response.body")
+		body := plugintest.ReadFile(t, at, "response.body")
 		if m.Endpoint == "embed.v2" {
-			g.endpoint = "embeddings"
+			g.Endpoint = "embeddings"
 		}
 		if m.Status >= 300 {
 			testFailure(t, g, at, m, body)
@@ -113,7 +114,7 @@ func TestRecordings(t *testing.T) {
 			return
 		}
 		var want expectation
-		require.NoError(t, json.Unmarshal(readFile(t, at, "expect.json"), &want))
+		require.NoError(t, json.Unmarshal(plugintest.ReadFile(t, at, "expect.json"), &want))
 		got := hear(t, g, m, string(body))
 		compare(t, &want, got)
 		if want.Reasoning != "" {
@@ -129,7 +130,7 @@ func TestRecordings(t *testing.T) {
 }
 
 // testGoingBack sends the answer back: what the model thought and planned is there as it came.
-func testGoingBack(t *testing.T, g *guest, want *expectation, got message) {
+func testGoingBack(t *testing.T, g *plugintest.Guest, want *expectation, got plugintest.Message) {
 	said := object{"role": "assistant", "content": got.Text, "reasoning_content": got.Reasoning, "provider_data": got.ProviderData}
 	var calls []any
 	for _, c := range got.ToolCalls {
@@ -140,8 +141,8 @@ func testGoingBack(t *testing.T, g *guest, want *expectation, got message) {
 	}
 	text, err := json.Marshal([]any{object{"role": "user", "content": "a"}, said})
 	require.NoError(t, err)
-	g.stream = false
-	m := list(g.body(`"messages":` + string(text))["messages"])[1]
+	g.Stream = false
+	m := list(g.Body(`"messages":` + string(text))["messages"])[1]
 	if want.Plan != "" {
 		require.Equal(t, want.Plan, m["tool_plan"])
 	} else {
@@ -165,33 +166,33 @@ func testGoingBack(t *testing.T, g *guest, want *expectation, got message) {
 }
 
 // hear plays an answer. A stream is played in several batches, which all have to say the same.
-func hear(t *testing.T, g *guest, m meta, body string) message {
+func hear(t *testing.T, g *plugintest.Guest, m meta, body string) plugintest.Message {
 	if !m.Stream {
-		text, f, e := g.whole("", []byte(body))
+		text, f, e := g.Whole("", []byte(body))
 		require.Nil(t, f)
 		require.Nil(t, e)
-		return readWhole(t, text)
+		return plugintest.ReadWhole(t, text)
 	}
-	g.stream = true
+	g.Stream = true
 	list := frames(body)
 	require.NotEmpty(t, list)
-	p := g.play("", list, apart)
-	require.Nil(t, p.failure)
-	require.True(t, p.done)
+	p := g.PlayData("", list, plugintest.Apart)
+	require.Nil(t, p.Failure)
+	require.True(t, p.Done)
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 5 {
-		require.Equal(t, p, g.play("", list, func(int) bool { return random.IntN(3) == 0 }))
+		require.Equal(t, p, g.PlayData("", list, func(int) bool { return random.IntN(3) == 0 }))
 	}
-	require.Equal(t, p, g.play("", list, together))
+	require.Equal(t, p, g.PlayData("", list, plugintest.Together))
 	if list[len(list)-1] == "[DONE]" {
 		list = list[:len(list)-1]
-		require.Equal(t, p, g.play("", list, apart), "it is whole without its mark too")
+		require.Equal(t, p, g.PlayData("", list, plugintest.Apart), "it is whole without its mark too")
 	}
-	require.False(t, g.play("", list[:len(list)-1], apart).done, "cut before its end it is not whole")
-	return assemble(t, p.chunks)
+	require.False(t, g.PlayData("", list[:len(list)-1], plugintest.Apart).Done, "cut before its end it is not whole")
+	return plugintest.Assemble(t, p.Chunks)
 }
 
-func compare(t *testing.T, want *expectation, got message) {
+func compare(t *testing.T, want *expectation, got plugintest.Message) {
 	require.Equal(t, want.Text, got.Text)
 	require.Equal(t, want.Reasoning, got.Reasoning)
 	require.NotNil(t, want.Finish)
@@ -213,10 +214,10 @@ func compare(t *testing.T, want *expectation, got message) {
 	}
 }
 
-func testFailure(t *testing.T, g *guest, at string, m meta, body []byte) {
+func testFailure(t *testing.T, g *plugintest.Guest, at string, m meta, body []byte) {
 	var header map[string]string
-	require.NoError(t, json.Unmarshal(readFile(t, at, "response.headers.json"), &header))
-	f := g.classify(m.Status, header, body)
+	require.NoError(t, json.Unmarshal(plugintest.ReadFile(t, at, "response.headers.json"), &header))
+	f := g.Classify(m.Status, header, body)
 	class, ok := failures[filepath.Base(at)]
 	require.True(t, ok)
 	require.Equal(t, class, f.Class)
@@ -231,7 +232,7 @@ func testFailure(t *testing.T, g *guest, at string, m meta, body []byte) {
 	}
 }
 
-func testVectors(t *testing.T, g *guest, body []byte) {
+func testVectors(t *testing.T, g *plugintest.Guest, body []byte) {
 	var from struct {
 		Texts      []string
 		Embeddings struct{ Float []json.RawMessage }
@@ -244,9 +245,9 @@ func testVectors(t *testing.T, g *guest, body []byte) {
 	require.NoError(t, json.Unmarshal(body, &from))
 	input, err := json.Marshal(from.Texts)
 	require.NoError(t, err)
-	s, e := g.request(`{"input":` + string(input) + `}`)
+	s, e := g.Request(`{"input":` + string(input) + `}`)
 	require.Nil(t, e)
-	text, f, e := g.whole(s.state, body)
+	text, f, e := g.Whole(s.State, body)
 	require.Nil(t, f)
 	require.Nil(t, e)
 	var got struct {
@@ -254,7 +255,7 @@ func testVectors(t *testing.T, g *guest, body []byte) {
 			Index     int
 			Embedding json.RawMessage
 		}
-		Usage usage
+		Usage plugintest.Usage
 	}
 	require.NoError(t, json.Unmarshal([]byte(text), &got))
 	require.NotEmpty(t, from.Texts)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/interlock-gateway/interlock/plugins/plugintest"
 	interlock "github.com/interlock-gateway/interlock/sdk/go"
 )
 
@@ -24,15 +25,15 @@ func FuzzRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body, model string) {
 		for _, config := range []string{`{}`, `{"schema":"openapi","reasoning":"budget","parent":"a/b","safety_settings":[{}]}`} {
 			g := newGuest(t, config)
-			g.model = model
-			for _, g.endpoint = range []string{"chat_completions", "embeddings"} {
-				s, e := g.request(body) // checks that what comes of it is JSON
+			g.Model = model
+			for _, g.Endpoint = range []string{"chat_completions", "embeddings"} {
+				s, e := g.Request(body) // checks that what comes of it is JSON
 				if e != nil {
 					require.Contains(t, []string{interlock.CodeBadRequest, interlock.CodeUnsupportedParameter}, e.Code)
 					continue
 				}
-				_, rest, ok := strings.Cut(s.path, "odels/")
-				require.True(t, ok, s.path)
+				_, rest, ok := strings.Cut(s.Path, "odels/")
+				require.True(t, ok, s.Path)
 				require.NotContains(t, rest, "/")
 				require.NotContains(t, rest, "?")
 			}
@@ -50,20 +51,20 @@ func FuzzAnswer(f *testing.F) {
 	f.Add(`{"error":{"code":503,"status":"UNAVAILABLE","details":[{"@type":"google.rpc.RetryInfo","retryDelay":"1s"}]}}`, "\xff")
 	f.Fuzz(func(t *testing.T, text, state string) {
 		g := newGuest(t, `{}`)
-		if body, fail, e := g.whole(state, []byte(text)); fail == nil && e == nil {
+		if body, fail, e := g.Whole(state, []byte(text)); fail == nil && e == nil {
 			require.True(t, json.Valid([]byte(body)), body)
 		}
-		g.classify(400, nil, []byte(text))
+		g.Classify(400, nil, []byte(text))
 		list := strings.Split(text, "\n")
-		one := g.play("", list, apart)
-		require.Equal(t, one, g.play("", list, together))
-		for _, c := range one.chunks {
+		one := g.PlayData("", list, plugintest.Apart)
+		require.Equal(t, one, g.PlayData("", list, plugintest.Together))
+		for _, c := range one.Chunks {
 			require.True(t, json.Valid([]byte(c)), c)
 		}
-		if !one.done {
+		if !one.Done {
 			return
 		}
-		for _, c := range argumentsOf(one.chunks) {
+		for _, c := range argumentsOf(one.Chunks) {
 			require.True(t, json.Valid([]byte(c)), "arguments %q", c)
 		}
 	})
@@ -73,7 +74,7 @@ func FuzzAnswer(f *testing.F) {
 func argumentsOf(chunks []string) (all map[[2]int]string) {
 	all = map[[2]int]string{}
 	for _, text := range chunks {
-		var w wire
+		var w plugintest.Wire
 		if json.Unmarshal([]byte(text), &w) != nil {
 			continue
 		}
@@ -91,12 +92,12 @@ func FuzzState(f *testing.F) {
 	f.Add([]byte("\x00\x00\x00\x00"), `{"candidates":[{"content":{"parts":[{"functionCall":{"partialArgs":[{"jsonPath":"$.a","stringValue":"y"}]}}]},"finishReason":"STOP"}]}`)
 	f.Fuzz(func(t *testing.T, state []byte, text string) {
 		g := newGuest(t, `{}`)
-		w := interlock.Writer(g.context())
+		w := interlock.Writer(g.Context())
 		w.Bytes(state)
 		w.Bool(true)
 		w.U32(1)
 		w.Str("")
 		w.Str(text)
-		g.g.Call(interlock.OpEvents, w, nil)
+		g.G.Call(interlock.OpEvents, w, nil)
 	})
 }

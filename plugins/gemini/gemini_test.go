@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/interlock-gateway/interlock/plugins/gemini"
+	"github.com/interlock-gateway/interlock/plugins/plugintest"
 	interlock "github.com/interlock-gateway/interlock/sdk/go"
 )
 
@@ -45,21 +46,21 @@ func TestThePathIsOneModel(t *testing.T) {
 		"ä:b":                     "/v1beta/models/%C3%A4%3Ab:generateContent",
 	} {
 		g := newGuest(t, `{}`)
-		g.model = model
-		s, e := g.request(`{` + hello + `}`)
+		g.Model = model
+		s, e := g.Request(`{` + hello + `}`)
 		require.Nil(t, e)
-		require.Equal(t, want, s.path)
-		require.Empty(t, s.header)
-		require.JSONEq(t, `{"contents":[{"role":"user","parts":[{"text":"Hello"}]}]}`, s.body)
+		require.Equal(t, want, s.Path)
+		require.Empty(t, s.Header)
+		require.JSONEq(t, `{"contents":[{"role":"user","parts":[{"text":"Hello"}]}]}`, s.Body)
 	}
 }
 
 func TestTierOfVertex(t *testing.T) {
 	g := newGuest(t, `{"parent":"projects/p/locations/l/publishers/google"}`)
-	s, e := g.request(`{` + hello + `,"service_tier":"priority"}`)
+	s, e := g.Request(`{` + hello + `,"service_tier":"priority"}`)
 	require.Nil(t, e)
-	require.Equal(t, []string{"x-vertex-ai-llm-shared-request-type: priority"}, s.header)
-	require.NotContains(t, s.body, "priority")
+	require.Equal(t, []string{"x-vertex-ai-llm-shared-request-type: priority"}, s.Header)
+	require.NotContains(t, s.Body, "priority")
 }
 
 func TestReasoningEffort(t *testing.T) {
@@ -79,8 +80,8 @@ func TestReasoningEffort(t *testing.T) {
 		{"gemma-3-27b-it", "low", ""},
 	} {
 		g := newGuest(t, `{}`)
-		g.model = c.model
-		s, e := g.request(`{` + hello + `,"reasoning_effort":"` + c.effort + `"}`)
+		g.Model = c.model
+		s, e := g.Request(`{` + hello + `,"reasoning_effort":"` + c.effort + `"}`)
 		if c.want == "" {
 			require.NotNil(t, e, "%v", c)
 			require.Equal(t, interlock.CodeUnsupportedParameter, e.Code)
@@ -91,13 +92,13 @@ func TestReasoningEffort(t *testing.T) {
 		var body struct {
 			GenerationConfig struct{ ThinkingConfig json.RawMessage }
 		}
-		require.NoError(t, json.Unmarshal([]byte(s.body), &body))
+		require.NoError(t, json.Unmarshal([]byte(s.Body), &body))
 		require.JSONEq(t, c.want, string(body.GenerationConfig.ThinkingConfig), "%v", c)
 	}
 	g := newGuest(t, `{"include_thoughts":true}`)
-	require.Equal(t, object{"thinkingConfig": object{"includeThoughts": true}}, g.body(hello)["generationConfig"])
-	g.model = "gemini-2.0-flash"
-	require.NotContains(t, g.body(hello+`,"reasoning_effort":"none"`), "generationConfig")
+	require.Equal(t, object{"thinkingConfig": object{"includeThoughts": true}}, g.Body(hello)["generationConfig"])
+	g.Model = "gemini-2.0-flash"
+	require.NotContains(t, g.Body(hello+`,"reasoning_effort":"none"`), "generationConfig")
 }
 
 func TestRefused(t *testing.T) {
@@ -118,7 +119,7 @@ func TestRefused(t *testing.T) {
 		user(`{"type":"file","file":{"file_id":"file-1"}}`):                                          "messages[0].content[0]",
 		user(`{"type":"image_url","image_url":{"url":"relative.png"}}`):                              "messages[0].content[0]",
 	} {
-		_, e := newGuest(t, `{}`).request(`{` + members + `}`)
+		_, e := newGuest(t, `{}`).Request(`{` + members + `}`)
 		require.NotNil(t, e, members)
 		require.Equal(t, interlock.CodeUnsupportedParameter, e.Code, members)
 		require.Equal(t, param, e.Param, members)
@@ -134,13 +135,13 @@ func TestRefused(t *testing.T) {
 		`"messages":[{"role":"user","content":"a"},{"role":"assistant","tool_calls":[{"id":"x","type":"function","function":{"name":"f","arguments":"[1]"}}]}]`: "messages[1].tool_calls[0].function.arguments",
 		`"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b","provider_data":[{"provider":"gemini","type":"text","signature":1}]}]`:     "messages[1].provider_data",
 	} {
-		_, e := newGuest(t, `{}`).request(`{` + members + `}`)
+		_, e := newGuest(t, `{}`).Request(`{` + members + `}`)
 		require.NotNil(t, e, members)
 		require.Equal(t, interlock.CodeBadRequest, e.Code, members)
 		require.Equal(t, param, e.Param, members)
 	}
 	for _, key := range []string{"$ref", "allOf", "not"} {
-		_, e := newGuest(t, `{"schema":"openapi"}`).request(`{` + hello + `,"response_format":{"type":"json_schema","json_schema":{"name":"a","schema":{"properties":{"x":{"` + key + `":{}}}}}}}`)
+		_, e := newGuest(t, `{"schema":"openapi"}`).Request(`{` + hello + `,"response_format":{"type":"json_schema","json_schema":{"name":"a","schema":{"properties":{"x":{"` + key + `":{}}}}}}}`)
 		require.NotNil(t, e)
 		require.Equal(t, "response_format.json_schema.schema", e.Param)
 		require.Contains(t, e.Message, key)
@@ -156,29 +157,29 @@ func TestCallsOfAnotherProvider(t *testing.T) {
 		{"role":"tool","tool_call_id":"t1","content":"1"},{"role":"tool","tool_call_id":"t2","content":"2"}]`
 	for model, signature := range map[string]string{"gemini-2.5-pro": ``, "gemini-3.5-flash": `,"thoughtSignature":"skip_thought_signature_validator"`} {
 		g := newGuest(t, `{}`)
-		g.model = model
-		s, e := g.request(`{` + asked + `}`)
+		g.Model = model
+		s, e := g.Request(`{` + asked + `}`)
 		require.Nil(t, e)
 		require.JSONEq(t, `{"contents":[
 			{"role":"user","parts":[{"text":"a"}]},
 			{"role":"model","parts":[{"text":"Let me see"},{"functionCall":{"name":"f","args":{}}`+signature+`},{"functionCall":{"name":"g","args":{}}}]},
 			{"role":"user","parts":[{"functionResponse":{"name":"f","response":{"result":"1"}}},{"functionResponse":{"name":"g","response":{"result":"2"}}}]}
-		]}`, s.body)
+		]}`, s.Body)
 	}
 }
 
 // A signature whose text has changed, or is too large to be here, stands behind the text.
 func TestSignatureOfAnotherText(t *testing.T) {
 	for _, content := range []string{`"Let"`, `[{"type":"text","text":"Let me"},{"type":"text","text":" see"}]`, `"interlock:blob:xyz"`, `"éééééé"`} {
-		s, e := newGuest(t, `{}`).request(`{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":` + content + `,"provider_data":[
+		s, e := newGuest(t, `{}`).Request(`{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":` + content + `,"provider_data":[
 			{"provider":"gemini","type":"text","signature":"s","text_start":7,"text_bytes":14,"calls":0}]}]}`)
 		require.Nil(t, e)
-		require.Contains(t, s.body, `,{"text":"","thoughtSignature":"s"}]}`)
+		require.Contains(t, s.Body, `,{"text":"","thoughtSignature":"s"}]}`)
 	}
 }
 
 func TestMedia(t *testing.T) {
-	body := newGuest(t, `{}`).body(`"messages":[{"role":"user","content":[
+	body := newGuest(t, `{}`).Body(`"messages":[{"role":"user","content":[
 		{"type":"image_url","image_url":{"url":"https://a.example/b.PNG?x=.pdf"}},
 		{"type":"image_url","image_url":{"url":"https://a.example/b"}},
 		{"type":"input_audio","input_audio":{"data":"AA","format":"wav"}},
@@ -198,8 +199,8 @@ func TestMedia(t *testing.T) {
 
 func TestSystemWords(t *testing.T) {
 	g := newGuest(t, `{}`)
-	g.model = "gemma-3-27b-it"
-	body := g.body(`"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"Hi"}]`)
+	g.Model = "gemma-3-27b-it"
+	body := g.Body(`"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"Hi"}]`)
 	require.NotContains(t, body, "systemInstruction")
 	require.Equal(t, []any{object{"role": "user", "parts": []any{object{"text": "Be brief."}, object{"text": "Hi"}}}}, body["contents"])
 }
@@ -215,9 +216,9 @@ func TestToolChoice(t *testing.T) {
 			"functionCallingConfig": object{"mode": "VALIDATED", "streamFunctionCallArguments": true}, "retrievalConfig": object{},
 		},
 	} {
-		require.Equal(t, want, newGuest(t, `{}`).body(tools + choice)["toolConfig"], choice)
+		require.Equal(t, want, newGuest(t, `{}`).Body(tools + choice)["toolConfig"], choice)
 	}
-	require.NotContains(t, newGuest(t, `{}`).body(hello+`,"tool_choice":"none"`), "toolConfig")
+	require.NotContains(t, newGuest(t, `{}`).Body(hello+`,"tool_choice":"none"`), "toolConfig")
 }
 
 func TestFinishReasons(t *testing.T) {
@@ -226,13 +227,13 @@ func TestFinishReasons(t *testing.T) {
 		"PROHIBITED_CONTENT": "content_filter", "SPII": "content_filter", "IMAGE_SAFETY": "content_filter", "LANGUAGE": "content_filter",
 		"OTHER": "stop", "MALFORMED_FUNCTION_CALL": "stop", "UNEXPECTED_TOOL_CALL": "stop", "A_NEW_ONE": "stop",
 	} {
-		text, f, e := newGuest(t, `{}`).whole("", []byte(`{"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":"`+reason+`"}]}`))
+		text, f, e := newGuest(t, `{}`).Whole("", []byte(`{"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":"`+reason+`"}]}`))
 		require.Nil(t, f)
 		require.Nil(t, e)
-		require.Equal(t, want, readWhole(t, text).Finish, reason)
+		require.Equal(t, want, plugintest.ReadWhole(t, text).Finish, reason)
 	}
 	for _, empty := range []string{`{}`, `{"candidates":[]}`, `{"candidates":[{"content":{}}]}`, `[]`, `{"candidates":[{"index":1000}]}`} {
-		_, f, e := newGuest(t, `{}`).whole("", []byte(empty))
+		_, f, e := newGuest(t, `{}`).Whole("", []byte(empty))
 		require.Nil(t, f)
 		require.NotNil(t, e, empty)
 		require.Equal(t, interlock.CodeUpstreamMalformed, e.Code)
@@ -261,13 +262,13 @@ func TestFailureClasses(t *testing.T) {
 		{500, "", "", ""},
 	} {
 		body := fmt.Sprintf(`{"error":{"code":%d,"message":%q,"status":%q}}`, c.status, c.message, c.kind)
-		f := newGuest(t, `{}`).classify(c.status, nil, []byte(body))
+		f := newGuest(t, `{}`).Classify(c.status, nil, []byte(body))
 		require.Equal(t, c.want, f.Class, body)
 		require.Equal(t, c.kind, f.Type)
 		require.Equal(t, c.message, f.Message)
 		require.Zero(t, f.Status)
 	}
-	f := newGuest(t, `{}`).classify(503, map[string]string{"retry-after": "2"}, []byte("<html>"))
+	f := newGuest(t, `{}`).Classify(503, map[string]string{"retry-after": "2"}, []byte("<html>"))
 	require.Equal(t, &interlock.Failure{Class: interlock.Overloaded, RetryAfter: 2000, HasRetryAfter: true}, f)
 }
 
@@ -277,7 +278,7 @@ func TestRetryDelay(t *testing.T) {
 		"": -1, "s": -1, "5": -1, "-1s": -1, "1.2.3s": -1, ".5s": -1, "99999999999999999999s": -1, "xs": -1,
 	} {
 		body := `{"error":{"code":429,"details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"` + delay + `"}]}}`
-		f := newGuest(t, `{}`).classify(429, nil, []byte(body))
+		f := newGuest(t, `{}`).Classify(429, nil, []byte(body))
 		require.Equal(t, want >= 0, f.HasRetryAfter, delay)
 		require.EqualValues(t, max(want, 0), f.RetryAfter, delay)
 	}
@@ -285,28 +286,28 @@ func TestRetryDelay(t *testing.T) {
 
 // What belongs to nobody is passed over, and nothing that follows a stream's end is lost.
 func TestUnknownChunks(t *testing.T) {
-	p := newGuest(t, `{}`).play("", []string{
+	p := newGuest(t, `{}`).PlayData("", []string{
 		``, `{"somethingNew":{}}`, `{"candidates":[{"content":{"parts":[{"text":"a"},{"somethingNew":1}]},"finishReason":"STOP"}]}`,
 		`{"candidates":[{"content":{"parts":[{"text":"b"}]},"finishReason":"STOP"}]}`, `{"usageMetadata":{"promptTokenCount":1}}`, `[DONE]`,
-	}, apart)
-	require.Nil(t, p.failure)
-	require.True(t, p.done)
-	m := assemble(t, p.chunks)
+	}, plugintest.Apart)
+	require.Nil(t, p.Failure)
+	require.True(t, p.Done)
+	m := plugintest.Assemble(t, p.Chunks)
 	require.Equal(t, "ab", m.Text)
 	require.EqualValues(t, 1, m.Usage.Prompt)
 
-	p = newGuest(t, `{}`).play("", []string{`{"candidates":[{"content":{"parts":[{"text":"a"}]}}]}`, `{"cand`}, apart)
-	require.Equal(t, interlock.MalformedAnswer, p.failure.Class)
-	require.Len(t, p.chunks, 1)
+	p = newGuest(t, `{}`).PlayData("", []string{`{"candidates":[{"content":{"parts":[{"text":"a"}]}}]}`, `{"cand`}, plugintest.Apart)
+	require.Equal(t, interlock.MalformedAnswer, p.Failure.Class)
+	require.Len(t, p.Chunks, 1)
 }
 
 // An event of a steady stream allocates nothing.
 func TestEventsAllocateNothing(t *testing.T) {
 	g := newGuest(t, `{}`)
-	g.stream = true
+	g.Stream = true
 	chunk := `{"candidates":[{"content":{"parts":[{"text":"some words"}],"role":"model"},"index":0}],"usageMetadata":{"promptTokenCount":13,"candidatesTokenCount":8},"modelVersion":"m","responseId":"r"}`
 	input := func(state string) []byte {
-		w := interlock.Writer(g.context())
+		w := interlock.Writer(g.Context())
 		w.Str(state)
 		w.Bool(false)
 		w.U32(1)
@@ -314,11 +315,11 @@ func TestEventsAllocateNothing(t *testing.T) {
 		w.Str(chunk)
 		return w
 	}
-	out, failed := g.g.Call(interlock.OpEvents, input(""), nil)
+	out, failed := g.G.Call(interlock.OpEvents, input(""), nil)
 	require.False(t, failed)
 	r := interlock.NewReader(out)
 	r.U32()
 	in := input(strings.Clone(r.Str()))
 	dst := make([]byte, 0, 4<<10)
-	require.Zero(t, testing.AllocsPerRun(100, func() { g.g.Call(interlock.OpEvents, in, dst) }))
+	require.Zero(t, testing.AllocsPerRun(100, func() { g.G.Call(interlock.OpEvents, in, dst) }))
 }

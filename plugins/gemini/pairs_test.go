@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/interlock-gateway/interlock/plugins/plugintest"
 )
 
 // speakers are whose request of the same conversation is taken, the first that there is: they
@@ -46,7 +48,7 @@ const pairs = 108
 // TestRequestPairs translates what a library sends to a speaker of OpenAI's format, and compares
 // it with what it sends to Gemini in the same conversation.
 func TestRequestPairs(t *testing.T) {
-	root := filepath.Join(casesDir(t), "request_pairs")
+	root := filepath.Join(plugintest.Cases(t, "gemini"), "request_pairs")
 	conversations, err := filepath.Glob(filepath.Join(root, "*", "*"))
 	require.NoError(t, err)
 	compared := 0
@@ -71,15 +73,15 @@ func TestRequestPairs(t *testing.T) {
 			t.Run(filepath.Base(dir)+"/"+strings.TrimSuffix(file, ".json"), func(t *testing.T) {
 				g := newGuest(t, `{}`)
 				if strings.Contains(file, "gemini-3") {
-					g.model = "gemini-3-pro-preview"
+					g.Model = "gemini-3-pro-preview"
 				}
 				if strings.Contains(file, "Embed") {
-					g.endpoint, g.model = "embeddings", strings.TrimPrefix(list(want["requests"])[0]["model"].(string), "models/")
+					g.Endpoint, g.Model = "embeddings", strings.TrimPrefix(list(want["requests"])[0]["model"].(string), "models/")
 				}
-				s, refused := g.request(string(text))
+				s, refused := g.Request(string(text))
 				require.Nil(t, refused, "%s", text)
 				var got object
-				require.NoError(t, json.Unmarshal([]byte(s.body), &got))
+				require.NoError(t, json.Unmarshal([]byte(s.Body), &got))
 				require.Equal(t, plain(t, want), plain(t, got))
 			})
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/interlock-gateway/interlock/plugins/plugintest"
 	interlock "github.com/interlock-gateway/interlock/sdk/go"
 )
 
@@ -107,7 +108,7 @@ func modelOf(t *testing.T, path string) string {
 
 // eachRecording calls f for every recording that is the adapter's.
 func eachRecording(t *testing.T, f func(t *testing.T, at string, m meta)) {
-	root := filepath.Join(casesDir(t), "recordings")
+	root := filepath.Join(plugintest.Cases(t, "gemini"), "recordings")
 	for folder, count := range recordings {
 		entries, err := os.ReadDir(filepath.Join(root, folder))
 		require.NoError(t, err)
@@ -119,7 +120,7 @@ func eachRecording(t *testing.T, f func(t *testing.T, at string, m meta)) {
 			n++
 			at := filepath.Join(root, folder, e.Name())
 			var m meta
-			require.NoError(t, json.Unmarshal(readFile(t, at, "meta.json"), &m))
+			require.NoError(t, json.Unmarshal(plugintest.ReadFile(t, at, "meta.json"), &m))
 			t.Run(e.Name(), func(t *testing.T) { f(t, at, m) })
 		}
 		require.Equal(t, count, n, folder)
@@ -130,9 +131,9 @@ func TestRecordings(t *testing.T) {
 	eachRecording(t, func(t *testing.T, at string, m meta) {
 		g := newGuest(t, "{}")
 		if m.Path != "" {
-			g.model = modelOf(t, m.Path)
+			g.Model = modelOf(t, m.Path)
 		}
-		body := readFile(t, at, "response.body")
+		body := plugintest.ReadFile(t, at, "response.body")
 		if m.Status >= 300 {
 			testFailure(t, g, at, m, body)
 			return
@@ -163,7 +164,7 @@ var unexpected = map[string]string{
 	"llmgemini_gemini_tools_with_gemini_3_thought_signatures_1": `5 times 3 is 15. stop`,
 }
 
-func calls(m *message) string {
+func calls(m *plugintest.Message) string {
 	var all []string
 	for _, c := range m.ToolCalls {
 		all = append(all, c.Name+" "+c.Arguments)
@@ -173,39 +174,39 @@ func calls(m *message) string {
 
 // hear plays an answer. A stream is played in several batches, and as a whole answer too, which
 // all have to say the same.
-func hear(t *testing.T, g *guest, m meta, body string) message {
+func hear(t *testing.T, g *plugintest.Guest, m meta, body string) plugintest.Message {
 	if m.Endpoint == "generateContent" {
-		text, f, e := g.whole("", []byte(body))
+		text, f, e := g.Whole("", []byte(body))
 		require.Nil(t, f)
 		require.Nil(t, e)
-		got := readWhole(t, text)
-		p := g.play("", []string{body}, apart)
-		require.True(t, p.done)
-		require.Equal(t, got, assemble(t, p.chunks), "as a stream")
+		got := plugintest.ReadWhole(t, text)
+		p := g.PlayData("", []string{body}, plugintest.Apart)
+		require.True(t, p.Done)
+		require.Equal(t, got, plugintest.Assemble(t, p.Chunks), "as a stream")
 		return got
 	}
 	require.Equal(t, "streamGenerateContent", m.Endpoint)
-	g.stream = true
+	g.Stream = true
 	list := frames(t, body)
 	require.NotEmpty(t, list)
-	p := g.play("", list, apart)
-	require.Nil(t, p.failure)
-	require.True(t, p.done)
+	p := g.PlayData("", list, plugintest.Apart)
+	require.Nil(t, p.Failure)
+	require.True(t, p.Done)
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 5 {
-		require.Equal(t, p, g.play("", list, func(int) bool { return random.IntN(3) == 0 }))
+		require.Equal(t, p, g.PlayData("", list, func(int) bool { return random.IntN(3) == 0 }))
 	}
-	require.Equal(t, p, g.play("", list, together))
-	got := assemble(t, p.chunks)
-	text, f, e := g.whole("", []byte("["+strings.Join(list, ",")+"]"))
+	require.Equal(t, p, g.PlayData("", list, plugintest.Together))
+	got := plugintest.Assemble(t, p.Chunks)
+	text, f, e := g.Whole("", []byte("["+strings.Join(list, ",")+"]"))
 	require.Nil(t, f)
 	require.Nil(t, e)
-	require.Equal(t, got, readWhole(t, text), "as a whole")
-	require.False(t, g.play("", list[:len(list)-1], apart).done, "cut before its end it is not whole")
+	require.Equal(t, got, plugintest.ReadWhole(t, text), "as a whole")
+	require.False(t, g.PlayData("", list[:len(list)-1], plugintest.Apart).Done, "cut before its end it is not whole")
 	return got
 }
 
-func compare(t *testing.T, name string, want *expectation, got *message) {
+func compare(t *testing.T, name string, want *expectation, got *plugintest.Message) {
 	require.Equal(t, want.Text, got.Text)
 	require.Equal(t, want.Reasoning, got.Reasoning)
 	if want.Finish != nil {
@@ -252,10 +253,10 @@ func compare(t *testing.T, name string, want *expectation, got *message) {
 	}
 }
 
-func testFailure(t *testing.T, g *guest, at string, m meta, body []byte) {
+func testFailure(t *testing.T, g *plugintest.Guest, at string, m meta, body []byte) {
 	var header map[string]string
-	require.NoError(t, json.Unmarshal(readFile(t, at, "response.headers.json"), &header))
-	f := g.classify(m.Status, header, body)
+	require.NoError(t, json.Unmarshal(plugintest.ReadFile(t, at, "response.headers.json"), &header))
+	f := g.Classify(m.Status, header, body)
 	want, ok := failures[filepath.Base(at)]
 	require.True(t, ok)
 	require.Equal(t, want.class, f.Class)
@@ -270,18 +271,18 @@ func testFailure(t *testing.T, g *guest, at string, m meta, body []byte) {
 		require.Equal(t, e.Error.Type, f.Type)
 	}
 	// The same inside of an answer that began well.
-	p := g.play("", []string{`{"candidates":[{"content":{"parts":[{"text":"a"}]}}]}`, string(body)}, apart)
-	require.NotNil(t, p.failure)
-	require.Equal(t, want.class, p.failure.Class)
-	require.EqualValues(t, m.Status, p.failure.Status)
-	require.Len(t, p.chunks, 1)
+	p := g.PlayData("", []string{`{"candidates":[{"content":{"parts":[{"text":"a"}]}}]}`, string(body)}, plugintest.Apart)
+	require.NotNil(t, p.Failure)
+	require.Equal(t, want.class, p.Failure.Class)
+	require.EqualValues(t, m.Status, p.Failure.Status)
+	require.Len(t, p.Chunks, 1)
 }
 
-func testVectors(t *testing.T, g *guest, body []byte) {
-	g.endpoint = "embeddings"
-	s, e := g.request(`{"model":"m","input":"a"}`)
+func testVectors(t *testing.T, g *plugintest.Guest, body []byte) {
+	g.Endpoint = "embeddings"
+	s, e := g.Request(`{"model":"m","input":"a"}`)
 	require.Nil(t, e)
-	text, f, e := g.whole(s.state, body)
+	text, f, e := g.Whole(s.State, body)
 	require.Nil(t, f)
 	require.Nil(t, e)
 	var got struct {

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/interlock-gateway/interlock/plugins/plugintest"
 )
 
 // TestAnswersComeBack sends every recorded answer back as the caller got it: the model's turn has
@@ -21,9 +23,9 @@ func TestAnswersComeBack(t *testing.T) {
 		if _, ok := streamed[filepath.Base(at)]; ok {
 			t.Skip("its calls are in parts, which do not come back as such")
 		}
-		body := string(readFile(t, at, "response.body"))
+		body := string(plugintest.ReadFile(t, at, "response.body"))
 		g := newGuest(t, "{}")
-		g.model = "gemini-2.5-flash" // which wants no signature in place of one that is not there
+		g.Model = "gemini-2.5-flash" // which wants no signature in place of one that is not there
 		got := hear(t, g, m, body)
 		chunks := []string{body}
 		if m.Endpoint != "generateContent" {
@@ -46,8 +48,8 @@ func TestAnswersComeBack(t *testing.T) {
 		}
 		text, err := json.Marshal(append([]any{object{"role": "user", "content": "a"}, message}, results...))
 		require.NoError(t, err)
-		g.stream = false
-		contents := list(g.body(`"messages":` + string(text))["contents"])
+		g.Stream = false
+		contents := list(g.Body(`"messages":` + string(text))["contents"])
 		require.Equal(t, "model", contents[1]["role"])
 		require.Equal(t, want, list(contents[1]["parts"]))
 		if calls == nil {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/interlock-gateway/interlock/plugins/plugintest"
 )
 
 // These are the members of a generateContent request that were seen in recordings, or stand in the
@@ -142,7 +144,7 @@ func TestShape(t *testing.T) {
 			t.Skip("no request of that kind was recorded")
 		}
 		var v any
-		require.NoError(t, json.Unmarshal(readFile(t, at, "request.json"), &v))
+		require.NoError(t, json.Unmarshal(plugintest.ReadFile(t, at, "request.json"), &v))
 		body, err := json.Marshal(camel(v))
 		require.NoError(t, err)
 		checkShape(t, body)
@@ -153,16 +155,16 @@ func TestShape(t *testing.T) {
 
 		// The same conversation, asked by way of the adapter.
 		g := newGuest(t, "{}")
-		g.model, g.stream = modelOf(t, m.Path), m.Endpoint == "streamGenerateContent"
+		g.Model, g.Stream = modelOf(t, m.Path), m.Endpoint == "streamGenerateContent"
 		asked := askedBy(t, body)
-		s, e := g.request(asked)
+		s, e := g.Request(asked)
 		require.Nil(t, e, "%s", asked)
 		method := m.Endpoint
-		if g.stream {
+		if g.Stream {
 			method += "?alt=sse"
 		}
-		require.True(t, strings.HasSuffix(s.path, "/models/"+g.model+":"+method), s.path)
-		got := checkShape(t, []byte(s.body))
+		require.True(t, strings.HasSuffix(s.Path, "/models/"+g.Model+":"+method), s.Path)
+		got := checkShape(t, []byte(s.Body))
 		want := checkShape(t, body)
 		require.Equal(t, turns(want), turns(got))
 		require.Equal(t, functions(want), functions(got))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/interlock-gateway/interlock/plugins/plugintest"
 	interlock "github.com/interlock-gateway/interlock/sdk/go"
 )
 
@@ -19,9 +20,9 @@ func FuzzRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body, model string) {
 		for _, config := range []string{`{}`, `{"safe_prompt":true,"guardrails":[{}]}`} {
 			g := newGuest(t, config)
-			g.model = model
-			for _, g.endpoint = range []string{"chat_completions", "embeddings"} {
-				_, e := g.request(body) // checks that what comes of it is JSON
+			g.Model = model
+			for _, g.Endpoint = range []string{"chat_completions", "embeddings"} {
+				_, e := g.Request(body) // checks that what comes of it is JSON
 				if e != nil {
 					require.Contains(t, []string{interlock.CodeBadRequest, interlock.CodeUnsupportedParameter}, e.Code)
 				}
@@ -39,14 +40,14 @@ func FuzzAnswer(f *testing.F) {
 	f.Add(`{"object":"error","message":{"detail":[{"loc":["body","a",1],"msg":"m"}]},"raw_status_code":422}`, "\xff")
 	f.Fuzz(func(t *testing.T, text, state string) {
 		g := newGuest(t, `{}`)
-		if body, fail, e := g.whole(state, []byte(text)); fail == nil && e == nil {
+		if body, fail, e := g.Whole(state, []byte(text)); fail == nil && e == nil {
 			require.True(t, json.Valid([]byte(body)), body)
 		}
-		g.classify(400, nil, []byte(text))
+		g.Classify(400, nil, []byte(text))
 		list := strings.Split(text, "\n")
-		one := g.play("", list, apart)
-		require.Equal(t, one, g.play("", list, together))
-		for _, c := range one.chunks {
+		one := g.PlayData("", list, plugintest.Apart)
+		require.Equal(t, one, g.PlayData("", list, plugintest.Together))
+		for _, c := range one.Chunks {
 			require.True(t, json.Valid([]byte(c)), c)
 		}
 	})
@@ -57,12 +58,12 @@ func FuzzState(f *testing.F) {
 	f.Add([]byte("\x00\x00\x00\x00"), `{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"}"}}]}}]}`)
 	f.Fuzz(func(t *testing.T, state []byte, text string) {
 		g := newGuest(t, `{}`)
-		w := interlock.Writer(g.context())
+		w := interlock.Writer(g.Context())
 		w.Bytes(state)
 		w.Bool(true)
 		w.U32(1)
 		w.Str("")
 		w.Str(text)
-		g.g.Call(interlock.OpEvents, w, nil)
+		g.G.Call(interlock.OpEvents, w, nil)
 	})
 }

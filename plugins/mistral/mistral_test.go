@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/interlock-gateway/interlock/plugins/mistral"
+	"github.com/interlock-gateway/interlock/plugins/plugintest"
 	interlock "github.com/interlock-gateway/interlock/sdk/go"
 )
 
@@ -77,9 +78,9 @@ func TestRefused(t *testing.T) {
 		t.Run(c.body, func(t *testing.T) {
 			g := newGuest(t, `{"safe_prompt":true,"guardrails":[]}`)
 			if c.endpoint != "" {
-				g.endpoint = c.endpoint
+				g.Endpoint = c.endpoint
 			}
-			_, e := g.request(`{` + c.body + `}`)
+			_, e := g.Request(`{` + c.body + `}`)
 			require.NotNil(t, e)
 			require.Equal(t, []string{c.code, c.param}, []string{e.Code, e.Param})
 		})
@@ -100,21 +101,21 @@ func TestToolChoice(t *testing.T) {
 		`,"tool_choice":"none"`:     nil,
 		`,"tool_choice":"required"`: "any",
 	} {
-		require.Equal(t, want, newGuest(t, "{}").body(hello + members)["tool_choice"], members)
+		require.Equal(t, want, newGuest(t, "{}").Body(hello + members)["tool_choice"], members)
 	}
 	for members, want := range map[string]any{
 		``: nil, `,"parallel_tool_calls":true`: nil, tools: nil,
 		tools + `,"parallel_tool_calls":true`: true, tools + `,"parallel_tool_calls":false`: false,
 	} {
-		require.Equal(t, want, newGuest(t, "{}").body(hello + members)["parallel_tool_calls"], members)
+		require.Equal(t, want, newGuest(t, "{}").Body(hello + members)["parallel_tool_calls"], members)
 	}
 }
 
 func TestReasoningEffort(t *testing.T) {
 	for word, want := range map[string]string{"none": "none", "minimal": "high", "low": "high", "medium": "high", "high": "high", "xhigh": "high"} {
-		require.Equal(t, want, newGuest(t, "{}").body(hello + `,"reasoning_effort":"` + word + `"`)["reasoning_effort"])
+		require.Equal(t, want, newGuest(t, "{}").Body(hello + `,"reasoning_effort":"` + word + `"`)["reasoning_effort"])
 	}
-	require.NotContains(t, newGuest(t, "{}").body(hello), "reasoning_effort")
+	require.NotContains(t, newGuest(t, "{}").Body(hello), "reasoning_effort")
 }
 
 func TestFormat(t *testing.T) {
@@ -125,7 +126,7 @@ func TestFormat(t *testing.T) {
 			"type": "json_schema", "json_schema": object{"name": "n", "schema": object{}},
 		},
 	} {
-		require.Equal(t, want, newGuest(t, "{}").body(hello + `,"response_format":` + format)["response_format"])
+		require.Equal(t, want, newGuest(t, "{}").Body(hello + `,"response_format":` + format)["response_format"])
 	}
 }
 
@@ -133,7 +134,7 @@ func TestFormat(t *testing.T) {
 func TestStrangeIDs(t *testing.T) {
 	seen := map[string]bool{}
 	for _, id := range []string{"Nr1uNItcS", "Nr1uNItc", "Nr1uNItcS0", "call_1234", "a b", "toolu_01A09q90qw90lq917835lq9", `a\"b`, "é", strings.Repeat("a", 500)} {
-		messages := list(newGuest(t, "{}").body(`"messages":[{"role":"user","content":"a"},{"role":"assistant","tool_calls":[{"id":"` + id +
+		messages := list(newGuest(t, "{}").Body(`"messages":[{"role":"user","content":"a"},{"role":"assistant","tool_calls":[{"id":"` + id +
 			`","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"` + id + `","content":"r"}]`)["messages"])
 		call := list(messages[1]["tool_calls"])[0]["id"].(string)
 		require.Equal(t, call, messages[2]["tool_call_id"])
@@ -149,13 +150,13 @@ func TestStrangeIDs(t *testing.T) {
 // A large string comes as a handle, and has to stay a string of its own, or all behind a comma.
 func TestHandles(t *testing.T) {
 	const handle = "interlock:blob:abcdef"
-	s, e := newGuest(t, "{}").request(`{"messages":[{"role":"system","content":"` + handle + `"},{"role":"user","content":[` +
+	s, e := newGuest(t, "{}").Request(`{"messages":[{"role":"system","content":"` + handle + `"},{"role":"user","content":[` +
 		`{"type":"image_url","image_url":{"url":"data:image/png;base64,` + handle + `"}},{"type":"input_audio","input_audio":{"data":"` + handle + `","format":"wav"}},` +
 		`{"type":"text","text":"` + handle + `"},{"type":"file","file":{"filename":"a.pdf","file_data":"` + handle + `"}}]},` +
 		`{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","content":"` + handle + `"}]}`)
 	require.Nil(t, e)
-	require.Equal(t, 4, strings.Count(s.body, `"`+handle+`"`))
-	require.Equal(t, 2, strings.Count(s.body, `;base64,`+handle+`"`))
+	require.Equal(t, 4, strings.Count(s.Body, `"`+handle+`"`))
+	require.Equal(t, 2, strings.Count(s.Body, `;base64,`+handle+`"`))
 }
 
 func TestFailures(t *testing.T) {
@@ -186,7 +187,7 @@ func TestFailures(t *testing.T) {
 		{504, ``, "", "", ""},
 	} {
 		t.Run(fmt.Sprint(c.status, c.body), func(t *testing.T) {
-			f := newGuest(t, "{}").classify(c.status, nil, []byte(c.body))
+			f := newGuest(t, "{}").Classify(c.status, nil, []byte(c.body))
 			require.Equal(t, c.class, f.Class)
 			require.Equal(t, c.code, f.Code)
 			require.Contains(t, f.Message, c.message)
@@ -208,58 +209,58 @@ func TestErrorsInsideAnAnswer(t *testing.T) {
 		`{"object":"error","type":"invalid_args"}`: {Class: interlock.ClientInvalid, Type: "invalid_args"},
 	} {
 		g := newGuest(t, "{}")
-		_, f, e := g.whole("", []byte(body))
+		_, f, e := g.Whole("", []byte(body))
 		require.Nil(t, e)
 		require.Equal(t, &want, f, body)
-		require.Equal(t, &want, g.play("", []string{body}, apart).failure, body)
+		require.Equal(t, &want, g.PlayData("", []string{body}, plugintest.Apart).Failure, body)
 	}
 }
 
 func TestStreamWithoutAnEndIsNotWhole(t *testing.T) {
 	g := newGuest(t, "{}")
 	const text, finish = `{"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null}]}`, `{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`
-	require.False(t, g.play("", []string{text}, apart).done)
-	require.True(t, g.play("", []string{text, finish}, apart).done)
-	require.True(t, g.play("", []string{text, finish, "[DONE]"}, apart).done)
+	require.False(t, g.PlayData("", []string{text}, plugintest.Apart).Done)
+	require.True(t, g.PlayData("", []string{text, finish}, plugintest.Apart).Done)
+	require.True(t, g.PlayData("", []string{text, finish, "[DONE]"}, plugintest.Apart).Done)
 	for _, list := range [][]string{{"[DONE]"}, {text, "[DONE]"}, {text, finish, `{"choices":[{"index":1,"delta":{"content":"a"}}]}`, "[DONE]"}, {text, "{"}, {"{}"}, {`{"choices":[{"index":128}]}`}} {
-		require.Equal(t, interlock.MalformedAnswer, g.play("", list, apart).failure.Class, list)
+		require.Equal(t, interlock.MalformedAnswer, g.PlayData("", list, plugintest.Apart).Failure.Class, list)
 	}
 }
 
 func TestWholeAnswerWithoutAChoiceIsMalformed(t *testing.T) {
 	for _, body := range []string{``, `[]`, `{}`, `{"choices":[]}`, `{"choices":{}}`, `{"choices":null}`} {
-		_, f, e := newGuest(t, "{}").whole("", []byte(body))
+		_, f, e := newGuest(t, "{}").Whole("", []byte(body))
 		require.Nil(t, f)
 		require.NotNil(t, e, body)
 		require.Equal(t, interlock.CodeUpstreamMalformed, e.Code)
 	}
-	text, _, e := newGuest(t, "{}").whole("", []byte(`{"choices":[{"message":{"content":"a"}}]}`))
+	text, _, e := newGuest(t, "{}").Whole("", []byte(`{"choices":[{"message":{"content":"a"}}]}`))
 	require.Nil(t, e)
-	require.Equal(t, "stop", readWhole(t, text).Finish, "a whole answer is not cut")
+	require.Equal(t, "stop", plugintest.ReadWhole(t, text).Finish, "a whole answer is not cut")
 }
 
 func TestVectorsAreThoseThatWereAskedFor(t *testing.T) {
 	g := newGuest(t, "{}")
-	g.endpoint = "embeddings"
-	s, e := g.request(`{"input":["a","b"]}`)
+	g.Endpoint = "embeddings"
+	s, e := g.Request(`{"input":["a","b"]}`)
 	require.Nil(t, e)
 	for _, body := range []string{
 		`{"data":[]}`, `{"data":[{"embedding":[1]}]}`, `{"data":[{"embedding":[1]},{"embedding":"AAAA"}]}`,
 		`{"data":[{"index":1,"embedding":[1]},{"index":0,"embedding":[2]}]}`, `{}`,
 	} {
-		_, _, e := g.whole(s.state, []byte(body))
+		_, _, e := g.Whole(s.State, []byte(body))
 		require.NotNil(t, e, body)
 		require.Equal(t, interlock.CodeUpstreamMalformed, e.Code)
 	}
-	_, f, _ := g.whole(s.state, []byte(`{"detail":"m"}`))
+	_, f, _ := g.Whole(s.State, []byte(`{"detail":"m"}`))
 	require.Equal(t, "m", f.Message)
 }
 
 func TestEventsAllocateNothing(t *testing.T) {
 	g := newGuest(t, "{}")
-	g.stream = true
+	g.Stream = true
 	input := func(state string) []byte {
-		w := interlock.Writer(g.context())
+		w := interlock.Writer(g.Context())
 		w.Str(state)
 		w.Bool(false)
 		w.U32(2)
@@ -270,13 +271,13 @@ func TestEventsAllocateNothing(t *testing.T) {
 		return w
 	}
 	dst := make([]byte, 0, 16<<10)
-	out, failed := g.g.Call(interlock.OpEvents, input(""), dst)
+	out, failed := g.G.Call(interlock.OpEvents, input(""), dst)
 	require.False(t, failed)
 	r := interlock.NewReader(out)
 	r.U32()
 	in := input(r.Str())
 	require.Zero(t, testing.AllocsPerRun(100, func() {
-		if _, failed := g.g.Call(interlock.OpEvents, in, dst); failed {
+		if _, failed := g.G.Call(interlock.OpEvents, in, dst); failed {
 			panic("failed")
 		}
 	}))
@@ -284,10 +285,10 @@ func TestEventsAllocateNothing(t *testing.T) {
 
 func TestTheModelIsQuoted(t *testing.T) {
 	g := newGuest(t, "{}")
-	g.model = `ft:a"b\c`
+	g.Model = `ft:a"b\c`
 	var v object
-	s, e := g.request(`{` + hello + `}`)
+	s, e := g.Request(`{` + hello + `}`)
 	require.Nil(t, e)
-	require.NoError(t, json.Unmarshal([]byte(s.body), &v))
-	require.Equal(t, g.model, v["model"])
+	require.NoError(t, json.Unmarshal([]byte(s.Body), &v))
+	require.Equal(t, g.Model, v["model"])
 }

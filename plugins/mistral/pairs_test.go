@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/interlock-gateway/interlock/plugins/plugintest"
 )
 
 // speakers are whose request of the same conversation is taken, the first that there is: they
@@ -34,7 +36,7 @@ const pairs = 53
 // TestRequestPairs translates what a library sends to a speaker of OpenAI's format, and compares
 // it with what it sends to Mistral in the same conversation.
 func TestRequestPairs(t *testing.T) {
-	dir := filepath.Join(casesDir(t), "request_pairs", "ruby_llm")
+	dir := filepath.Join(plugintest.Cases(t, "mistral"), "request_pairs", "ruby_llm")
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	found, compared := 0, 0
@@ -66,16 +68,16 @@ func translate(t *testing.T, want, body object) (got object) {
 	text, err := json.Marshal(body)
 	require.NoError(t, err)
 	g := newGuest(t, "{}")
-	g.model, _ = want["model"].(string)
-	g.stream = want["stream"] == true
+	g.Model, _ = want["model"].(string)
+	g.Stream = want["stream"] == true
 	path := "/v1/chat/completions"
 	if body["input"] != nil {
-		g.endpoint, path = "embeddings", "/v1/embeddings"
+		g.Endpoint, path = "embeddings", "/v1/embeddings"
 	}
-	s, refused := g.request(string(text))
+	s, refused := g.Request(string(text))
 	require.Nil(t, refused, "%s", text)
-	require.Equal(t, path, s.path)
-	require.NoError(t, json.Unmarshal([]byte(s.body), &got))
+	require.Equal(t, path, s.Path)
+	require.NoError(t, json.Unmarshal([]byte(s.Body), &got))
 	return got
 }
 

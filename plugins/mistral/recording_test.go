@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/interlock-gateway/interlock/plugins/plugintest"
 )
 
 // recordings is how many there are. All are of the endpoints that the adapter calls, and none is
@@ -48,14 +50,14 @@ func frames(body string) (list []string) {
 
 // eachRecording calls f for every recording.
 func eachRecording(t *testing.T, f func(t *testing.T, at string, m meta)) {
-	dir := filepath.Join(casesDir(t), "recordings", "mistral")
+	dir := filepath.Join(plugintest.Cases(t, "mistral"), "recordings", "mistral")
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Len(t, entries, recordings)
 	for _, e := range entries {
 		at := filepath.Join(dir, e.Name())
 		var m meta
-		require.NoError(t, json.Unmarshal(readFile(t, at, "meta.json"), &m))
+		require.NoError(t, json.Unmarshal(plugintest.ReadFile(t, at, "meta.json"), &m))
 		require.Equal(t, 200, m.Status)
 		t.Run(e.Name(), func(t *testing.T) { f(t, at, m) })
 	}
@@ -65,13 +67,13 @@ func TestRecordings(t *testing.T) {
 	thought := 0
 	eachRecording(t, func(t *testing.T, at string, m meta) {
 		g := newGuest(t, "{}")
-		body := readFile(t, at, "response.body")
+		body := plugintest.ReadFile(t, at, "response.body")
 		if m.Endpoint == "embeddings" {
 			testVectors(t, g, body)
 			return
 		}
 		var want expectation
-		require.NoError(t, json.Unmarshal(readFile(t, at, "expect.json"), &want))
+		require.NoError(t, json.Unmarshal(plugintest.ReadFile(t, at, "expect.json"), &want))
 		got := hear(t, g, m, string(body))
 		compare(t, &want, got)
 		if want.Reasoning == "" {
@@ -86,7 +88,7 @@ func TestRecordings(t *testing.T) {
 			object{"role": "user", "content": "b"},
 		})
 		require.NoError(t, err)
-		said := list(list(g.body(`"messages":` + string(text))["messages"])[1]["content"])
+		said := list(list(g.Body(`"messages":` + string(text))["messages"])[1]["content"])
 		require.Equal(t, []object{
 			{"type": "thinking", "thinking": []any{object{"type": "text", "text": want.Reasoning}}},
 			{"type": "text", "text": want.Text},
@@ -96,30 +98,30 @@ func TestRecordings(t *testing.T) {
 }
 
 // hear plays an answer. A stream is played in several batches, which all have to say the same.
-func hear(t *testing.T, g *guest, m meta, body string) message {
+func hear(t *testing.T, g *plugintest.Guest, m meta, body string) plugintest.Message {
 	if !m.Stream {
-		text, f, e := g.whole("", []byte(body))
+		text, f, e := g.Whole("", []byte(body))
 		require.Nil(t, f)
 		require.Nil(t, e)
-		return readWhole(t, text)
+		return plugintest.ReadWhole(t, text)
 	}
-	g.stream = true
+	g.Stream = true
 	list := frames(body)
 	require.NotEmpty(t, list)
-	p := g.play("", list, apart)
-	require.Nil(t, p.failure)
-	require.True(t, p.done)
+	p := g.PlayData("", list, plugintest.Apart)
+	require.Nil(t, p.Failure)
+	require.True(t, p.Done)
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 5 {
-		require.Equal(t, p, g.play("", list, func(int) bool { return random.IntN(3) == 0 }))
+		require.Equal(t, p, g.PlayData("", list, func(int) bool { return random.IntN(3) == 0 }))
 	}
-	require.Equal(t, p, g.play("", list, together))
-	require.Equal(t, p, g.play("", list[:len(list)-1], apart), "it is whole without its mark too")
-	require.False(t, g.play("", list[:len(list)-2], apart).done, "cut before its finish it is not whole")
-	return assemble(t, p.chunks)
+	require.Equal(t, p, g.PlayData("", list, plugintest.Together))
+	require.Equal(t, p, g.PlayData("", list[:len(list)-1], plugintest.Apart), "it is whole without its mark too")
+	require.False(t, g.PlayData("", list[:len(list)-2], plugintest.Apart).Done, "cut before its finish it is not whole")
+	return plugintest.Assemble(t, p.Chunks)
 }
 
-func compare(t *testing.T, want *expectation, got message) {
+func compare(t *testing.T, want *expectation, got plugintest.Message) {
 	require.Equal(t, want.Text, got.Text)
 	require.Equal(t, want.Reasoning, got.Reasoning)
 	require.NotNil(t, want.Finish)
@@ -138,15 +140,15 @@ func compare(t *testing.T, want *expectation, got message) {
 	}
 }
 
-func testVectors(t *testing.T, g *guest, body []byte) {
+func testVectors(t *testing.T, g *plugintest.Guest, body []byte) {
 	var from struct {
 		Data []struct{ Embedding json.RawMessage }
 	}
 	require.NoError(t, json.Unmarshal(body, &from))
-	g.endpoint = "embeddings"
-	s, e := g.request(`{"input":"Ruby is a programmer's best friend"}`)
+	g.Endpoint = "embeddings"
+	s, e := g.Request(`{"input":"Ruby is a programmer's best friend"}`)
 	require.Nil(t, e)
-	text, f, e := g.whole(s.state, body)
+	text, f, e := g.Whole(s.State, body)
 	require.Nil(t, f)
 	require.Nil(t, e)
 	var got struct {
@@ -154,7 +156,7 @@ func testVectors(t *testing.T, g *guest, body []byte) {
 			Index     int
 			Embedding json.RawMessage
 		}
-		Usage usage
+		Usage plugintest.Usage
 	}
 	require.NoError(t, json.Unmarshal([]byte(text), &got))
 	require.Len(t, got.Data, 1)

@@ -15,13 +15,13 @@ func FuzzRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body, model string) {
 		for _, config := range []string{`{}`, `{"options":{"num_ctx":1,"stop":null},"keep_alive":1,"reasoning":"level"}`} {
 			g := newGuest(t, config)
-			g.model = model
-			s, e := g.request(body) // checks that what comes of it is JSON
+			g.Model = model
+			s, e := g.Request(body) // checks that what comes of it is JSON
 			if e != nil {
 				require.Contains(t, []string{interlock.CodeBadRequest, interlock.CodeUnsupportedParameter}, e.Code)
 				continue
 			}
-			require.Equal(t, "/api/chat", s.path)
+			require.Equal(t, "/api/chat", s.Path)
 		}
 	})
 }
@@ -33,13 +33,13 @@ func FuzzAnswer(f *testing.F) {
 	f.Add(`{"error":"a"}`, "\xff")
 	f.Fuzz(func(t *testing.T, text, state string) {
 		g := newGuest(t, `{}`)
-		if body, fail, e := g.whole(state, []byte(text)); fail == nil && e == nil {
+		if body, fail, e := g.Whole(state, []byte(text)); fail == nil && e == nil {
 			require.True(t, json.Valid([]byte(body)), body)
 		}
-		apart := g.play("", frames([]byte(text)), func(int) bool { return true })
-		together := g.play("", frames([]byte(text)), func(int) bool { return false })
+		apart := g.Play("", frames([]byte(text)), func(int) bool { return true })
+		together := g.Play("", frames([]byte(text)), func(int) bool { return false })
 		require.Equal(t, apart, together)
-		for _, c := range apart.chunks {
+		for _, c := range apart.Chunks {
 			require.True(t, json.Valid([]byte(c)), c)
 		}
 	})

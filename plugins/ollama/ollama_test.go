@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/interlock-gateway/interlock/plugins/ollama"
+	"github.com/interlock-gateway/interlock/plugins/plugintest"
 	interlock "github.com/interlock-gateway/interlock/sdk/go"
 )
 
@@ -39,17 +40,17 @@ func TestReasoningEffort(t *testing.T) {
 		{`{"reasoning":"none"}`, "llama3", "none", ``},
 	} {
 		g := newGuest(t, c.config)
-		g.model = c.model
-		s, e := g.request(`{` + hello + `,"reasoning_effort":"` + c.effort + `"}`)
+		g.Model = c.model
+		s, e := g.Request(`{` + hello + `,"reasoning_effort":"` + c.effort + `"}`)
 		require.Nil(t, e)
 		var body map[string]json.RawMessage
-		require.NoError(t, json.Unmarshal([]byte(s.body), &body))
+		require.NoError(t, json.Unmarshal([]byte(s.Body), &body))
 		require.Equal(t, c.want, string(body["think"]), "%+v", c)
 	}
 	for _, c := range [][3]string{{`{}`, "gpt-oss:20b", "none"}, {`{"reasoning":"none"}`, "llama3", "low"}, {`{}`, "llama3", "most"}} {
 		g := newGuest(t, c[0])
-		g.model = c[1]
-		_, e := g.request(`{` + hello + `,"reasoning_effort":"` + c[2] + `"}`)
+		g.Model = c[1]
+		_, e := g.Request(`{` + hello + `,"reasoning_effort":"` + c[2] + `"}`)
 		require.NotNil(t, e)
 		require.Equal(t, "reasoning_effort", e.Param)
 	}
@@ -79,7 +80,7 @@ func TestRefused(t *testing.T) {
 		{user(`{"type":"image_url","image_url":{"url":"https://a/b.png"}}`), interlock.CodeUnsupportedParameter, "messages[0].content[1].image_url.url"},
 		{`"messages":[{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"[]"}}]}]`, interlock.CodeBadRequest, "messages[0].tool_calls[0].function.arguments"},
 	} {
-		_, e := newGuest(t, `{}`).request(`{` + c.body + `}`)
+		_, e := newGuest(t, `{}`).Request(`{` + c.body + `}`)
 		require.NotNil(t, e, c.body)
 		require.Equal(t, c.code, e.Code, c.body)
 		require.Equal(t, c.param, e.Param, c.body)
@@ -93,7 +94,7 @@ func TestParts(t *testing.T) {
 		return `{"type":"image_url","image_url":{"url":"data:image/png;base64,` + data + `"}}`
 	}
 	text := func(s string) string { return `{"type":"text","text":"` + s + `"}` }
-	s, e := newGuest(t, `{}`).request(`{"messages":[
+	s, e := newGuest(t, `{}`).Request(`{"messages":[
 		{"role":"user","content":[` + image("AA==") + `,` + text("a") + `,` + image("BB==") + `,` + text("b") + `]},
 		{"role":"assistant","reasoning_content":"r","content":[` + text("c") + `,` + text("d") + `],"tool_calls":[{"id":"i","type":"function","function":{"name":"f","arguments":"{}"}}]},
 		{"role":"tool","tool_call_id":"i","content":[` + text("e") + `,` + text("f") + `]},
@@ -102,7 +103,7 @@ func TestParts(t *testing.T) {
 		{"role":"assistant","content":[]}]}`)
 	require.Nil(t, e)
 	var body struct{ Messages json.RawMessage }
-	require.NoError(t, json.Unmarshal([]byte(s.body), &body))
+	require.NoError(t, json.Unmarshal([]byte(s.Body), &body))
 	require.JSONEq(t, `[
 		{"role":"user","content":"a","images":["AA==","BB=="]},{"role":"user","content":"b"},
 		{"role":"assistant","content":"c","thinking":"r"},{"role":"assistant","content":"d","tool_calls":[{"id":"i","function":{"name":"f","arguments":{}}}]},
@@ -114,10 +115,10 @@ func TestParts(t *testing.T) {
 
 func TestFinishReasons(t *testing.T) {
 	for reason, want := range map[string]string{`"stop"`: "stop", `"length"`: "length", `"load"`: "stop", `"unload"`: "stop", `"other"`: "stop", `null`: "stop"} {
-		text, f, e := newGuest(t, `{}`).whole("", []byte(`{"message":{"role":"assistant","content":"a"},"done":true,"done_reason":`+reason+`}`))
+		text, f, e := newGuest(t, `{}`).Whole("", []byte(`{"message":{"role":"assistant","content":"a"},"done":true,"done_reason":`+reason+`}`))
 		require.Nil(t, f)
 		require.Nil(t, e)
-		m := readWhole(t, text)
+		m := plugintest.ReadWhole(t, text)
 		require.Equal(t, want, m.Finish)
 		require.Nil(t, m.Usage, "there was none")
 	}
@@ -128,26 +129,26 @@ func TestBrokenAnswers(t *testing.T) {
 		``, `[]`, `{}`, `{"done":false}`, `{"message":{"content":"a"}}`, `{"message":{"content":"a"},"done":false}`,
 		`{"message":{"tool_calls":[{}]},"done":true}`, `{"message":{"tool_calls":[{"function":{"name":""}}]},"done":true}`,
 	} {
-		_, f, e := newGuest(t, `{}`).whole("", []byte(body))
+		_, f, e := newGuest(t, `{}`).Whole("", []byte(body))
 		require.Nil(t, f)
 		require.NotNil(t, e, body)
 		require.Equal(t, interlock.CodeUpstreamMalformed, e.Code)
 	}
 	g := newGuest(t, `{}`)
-	g.endpoint = "embeddings"
+	g.Endpoint = "embeddings"
 	for _, body := range []string{`{}`, `{"embeddings":[]}`, `{"embeddings":[1]}`, `{"embeddings":[["a"]]}`} {
-		_, _, e := g.whole("", []byte(body))
+		_, _, e := g.Whole("", []byte(body))
 		require.NotNil(t, e, body)
 	}
-	_, f, _ := g.whole("", []byte(`{"error":"server busy, please try again"}`))
+	_, f, _ := g.Whole("", []byte(`{"error":"server busy, please try again"}`))
 	require.Equal(t, &interlock.Failure{Class: interlock.Overloaded, Message: "server busy, please try again"}, f)
 }
 
 func TestAStreamThatIsCutIsNotWhole(t *testing.T) {
-	p := newGuest(t, `{}`).play("", frames([]byte(`{"message":{"content":"a"},"done":false}`)), func(int) bool { return true })
-	require.Nil(t, p.failure)
-	require.False(t, p.done)
-	require.Equal(t, message{Text: "a"}, assemble(t, p.chunks))
+	p := newGuest(t, `{}`).Play("", frames([]byte(`{"message":{"content":"a"},"done":false}`)), func(int) bool { return true })
+	require.Nil(t, p.Failure)
+	require.False(t, p.Done)
+	require.Equal(t, plugintest.Message{Text: "a"}, plugintest.Assemble(t, p.Chunks))
 }
 
 func TestStreamsThatFail(t *testing.T) {
@@ -158,9 +159,9 @@ func TestStreamsThatFail(t *testing.T) {
 		`{"error":{"message":"it broke","type":"api_error","code":"x"}}`:       {Class: interlock.ServerError, Message: "it broke", Type: "api_error", Code: "x"},
 		`{"error":"Prompt too long; exceeded max context length by 5 tokens"}`: {Class: interlock.ContextOverflow, Message: "Prompt too long; exceeded max context length by 5 tokens"},
 	} {
-		p := newGuest(t, `{}`).play("", frames([]byte(`{"message":{"content":"a"},"done":false}`+"\n"+line)), func(int) bool { return true })
-		require.Equal(t, want, p.failure, line)
-		require.Equal(t, "a", assemble(t, p.chunks).Text)
+		p := newGuest(t, `{}`).Play("", frames([]byte(`{"message":{"content":"a"},"done":false}`+"\n"+line)), func(int) bool { return true })
+		require.Equal(t, want, p.Failure, line)
+		require.Equal(t, "a", plugintest.Assemble(t, p.Chunks).Text)
 	}
 }
 
@@ -184,8 +185,8 @@ func TestErrors(t *testing.T) {
 	} {
 		text, err := json.Marshal(object{"error": c.message})
 		require.NoError(t, err)
-		f := newGuest(t, `{}`).classify(c.status, map[string]string{"retry-after": "2"}, text)
+		f := newGuest(t, `{}`).Classify(c.status, map[string]string{"retry-after": "2"}, text)
 		require.Equal(t, &interlock.Failure{Class: c.class, Message: c.message, HasRetryAfter: true, RetryAfter: 2000}, f)
 	}
-	require.Equal(t, &interlock.Failure{}, newGuest(t, `{}`).classify(502, nil, []byte(strings.Repeat("<", 9))))
+	require.Equal(t, &interlock.Failure{}, newGuest(t, `{}`).Classify(502, nil, []byte(strings.Repeat("<", 9))))
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/interlock-gateway/interlock/plugins/plugintest"
 )
 
 // shape is a request of /api/chat as Ollama documents it.
@@ -150,7 +152,7 @@ func items(v any) (list []object) {
 // TestRequestPairs translates what libraries send to Ollama's OpenAI-compatible endpoint, and what
 // they send to OpenAI: it says the same by Ollama's own API, which has the shape that is documented.
 func TestRequestPairs(t *testing.T) {
-	dirs, err := filepath.Glob(filepath.Join(casesDir(t), "request_pairs", "*", "*"))
+	dirs, err := filepath.Glob(filepath.Join(plugintest.Cases(t, "ollama"), "request_pairs", "*", "*"))
 	require.NoError(t, err)
 	compared := 0
 	for _, dir := range dirs {
@@ -169,14 +171,14 @@ func TestRequestPairs(t *testing.T) {
 				text, err := json.Marshal(pair.Body)
 				require.NoError(t, err)
 				g := newGuest(t, "{}")
-				g.model, g.stream = pair.Body["model"].(string), pair.Body["stream"] == true
-				s, e := g.request(string(text))
+				g.Model, g.Stream = pair.Body["model"].(string), pair.Body["stream"] == true
+				s, e := g.Request(string(text))
 				require.Nil(t, e)
 				compared++
-				require.Equal(t, "/api/chat", s.path)
-				got := checkShape(t, []byte(s.body))
-				require.Equal(t, g.model, got.Model)
-				require.Equal(t, g.stream, *got.Stream)
+				require.Equal(t, "/api/chat", s.Path)
+				got := checkShape(t, []byte(s.Body))
+				require.Equal(t, g.Model, got.Model)
+				require.Equal(t, g.Stream, *got.Stream)
 				require.Equal(t, asked(t, pair.Body), turns(got))
 				format, _ := pair.Body["response_format"].(object)
 				if schema, ok := format["json_schema"].(object); ok {
@@ -205,7 +207,7 @@ func TestRequestPairs(t *testing.T) {
 func TestRecordedRequests(t *testing.T) {
 	eachRecording(t, func(t *testing.T, at string, stream bool) {
 		var want object
-		require.NoError(t, json.Unmarshal(readFile(t, at, "request.json"), &want))
+		require.NoError(t, json.Unmarshal(plugintest.ReadFile(t, at, "request.json"), &want))
 		for key, v := range want {
 			if list, ok := v.([]any); v == nil || v == "" || ok && len(list) == 0 {
 				delete(want, key) // asks for nothing
@@ -236,12 +238,12 @@ func TestRecordedRequests(t *testing.T) {
 		text, err := json.Marshal(asks)
 		require.NoError(t, err)
 		g := newGuest(t, "{}")
-		g.model, g.stream = want["model"].(string), stream
-		s, e := g.request(string(text))
+		g.Model, g.Stream = want["model"].(string), stream
+		s, e := g.Request(string(text))
 		require.Nil(t, e)
-		checkShape(t, []byte(s.body))
+		checkShape(t, []byte(s.Body))
 		var got object
-		require.NoError(t, json.Unmarshal([]byte(s.body), &got))
+		require.NoError(t, json.Unmarshal([]byte(s.Body), &got))
 		for _, m := range items(got["messages"]) {
 			delete(m, "tool_name")
 			delete(m, "tool_call_id")

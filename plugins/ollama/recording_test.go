@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/interlock-gateway/interlock/plugins/plugintest"
 	interlock "github.com/interlock-gateway/interlock/sdk/go"
 )
 
@@ -40,7 +41,7 @@ type expectation struct {
 
 // eachRecording calls play for each recording of Ollama's own API.
 func eachRecording(t *testing.T, play func(t *testing.T, at string, stream bool)) {
-	dir := filepath.Join(casesDir(t), "recordings", "ollama")
+	dir := filepath.Join(plugintest.Cases(t, "ollama"), "recordings", "ollama")
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	played, left := 0, 0
@@ -50,7 +51,7 @@ func eachRecording(t *testing.T, play func(t *testing.T, at string, stream bool)
 			Endpoint, Path string
 			Stream         bool
 		}
-		require.NoError(t, json.Unmarshal(readFile(t, at, "meta.json"), &m))
+		require.NoError(t, json.Unmarshal(plugintest.ReadFile(t, at, "meta.json"), &m))
 		if m.Endpoint != native {
 			require.Equal(t, "chat.completions", m.Endpoint)
 			left++
@@ -75,15 +76,15 @@ func frames(body []byte) (list []interlock.Frame) {
 func TestRecordings(t *testing.T) {
 	eachRecording(t, func(t *testing.T, at string, stream bool) {
 		g := newGuest(t, "{}")
-		g.stream = stream
-		body := readFile(t, at, "response.body")
+		g.Stream = stream
+		body := plugintest.ReadFile(t, at, "response.body")
 		var want expectation
-		require.NoError(t, json.Unmarshal(readFile(t, at, "expect.json"), &want))
+		require.NoError(t, json.Unmarshal(plugintest.ReadFile(t, at, "expect.json"), &want))
 		if !stream {
-			text, f, e := g.whole("", body)
+			text, f, e := g.Whole("", body)
 			require.Nil(t, f)
 			require.Nil(t, e)
-			compare(t, &want, readWhole(t, text))
+			compare(t, &want, plugintest.ReadWhole(t, text))
 			return
 		}
 		random := rand.New(rand.NewPCG(1, 2))
@@ -94,19 +95,19 @@ func TestRecordings(t *testing.T) {
 			func(int) bool { return random.IntN(2) == 0 },
 			func(int) bool { return random.IntN(5) == 0 },
 		} {
-			p := g.play("", frames(body), cut)
-			require.Nil(t, p.failure)
-			require.True(t, p.done)
+			p := g.Play("", frames(body), cut)
+			require.Nil(t, p.Failure)
+			require.True(t, p.Done)
 			if first == nil {
-				first = p.chunks
+				first = p.Chunks
 			}
-			require.Equal(t, first, p.chunks, "another batching, another answer")
+			require.Equal(t, first, p.Chunks, "another batching, another answer")
 		}
-		compare(t, &want, assemble(t, first))
+		compare(t, &want, plugintest.Assemble(t, first))
 	})
 }
 
-func compare(t *testing.T, want *expectation, got message) {
+func compare(t *testing.T, want *expectation, got plugintest.Message) {
 	require.Equal(t, want.Text, got.Text)
 	require.Equal(t, want.Reasoning, got.Reasoning)
 	require.Equal(t, want.Finish, got.Finish)
@@ -120,79 +121,4 @@ func compare(t *testing.T, want *expectation, got message) {
 	require.Equal(t, want.Usage.Completion, got.Usage.Completion)
 	require.Equal(t, want.Usage.Prompt+want.Usage.Completion, got.Usage.Total)
 	require.Equal(t, want.Usage.Cached, got.Usage.Details.Cached)
-}
-
-// message is an answer as a caller's SDK puts it together.
-type message struct {
-	Text, Reasoning string
-	ToolCalls       []toolCall
-	Finish          string
-	Usage           *usage
-}
-
-type toolCall struct{ ID, Name, Arguments string }
-
-type usage struct {
-	Prompt     int64 `json:"prompt_tokens"`
-	Completion int64 `json:"completion_tokens"`
-	Total      int64 `json:"total_tokens"`
-	Details    struct {
-		Cached int64 `json:"cached_tokens"`
-	} `json:"prompt_tokens_details"`
-}
-
-type said struct {
-	Content   string `json:"content"`
-	Reasoning string `json:"reasoning_content"`
-	ToolCalls []struct {
-		Index    int
-		ID       string
-		Function struct{ Name, Arguments string }
-	} `json:"tool_calls"`
-}
-
-type wire struct {
-	Choices []struct {
-		Delta, Message said
-		Finish         string `json:"finish_reason"`
-	}
-	Usage *usage
-}
-
-func assemble(t *testing.T, chunks []string) (m message) {
-	for _, text := range chunks {
-		var w wire
-		require.NoError(t, json.Unmarshal([]byte(text), &w), text)
-		if w.Usage != nil {
-			require.Nil(t, m.Usage, "usage comes twice")
-			require.Empty(t, w.Choices)
-			m.Usage = w.Usage
-		}
-		for _, c := range w.Choices {
-			require.Empty(t, m.Finish, "something follows the finish")
-			m.Text += c.Delta.Content
-			m.Reasoning += c.Delta.Reasoning
-			for _, call := range c.Delta.ToolCalls {
-				if call.ID != "" {
-					require.Len(t, m.ToolCalls, call.Index)
-					m.ToolCalls = append(m.ToolCalls, toolCall{ID: call.ID, Name: call.Function.Name})
-				}
-				m.ToolCalls[call.Index].Arguments += call.Function.Arguments
-			}
-			m.Finish = c.Finish
-		}
-	}
-	return m
-}
-
-func readWhole(t *testing.T, text string) (m message) {
-	var w wire
-	require.NoError(t, json.Unmarshal([]byte(text), &w), text)
-	require.Len(t, w.Choices, 1)
-	c := w.Choices[0]
-	m = message{Text: c.Message.Content, Reasoning: c.Message.Reasoning, Finish: c.Finish, Usage: w.Usage}
-	for _, call := range c.Message.ToolCalls {
-		m.ToolCalls = append(m.ToolCalls, toolCall{call.ID, call.Function.Name, call.Function.Arguments})
-	}
-	return m
 }

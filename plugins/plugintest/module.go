@@ -1,6 +1,8 @@
-// Package plugintest owns the modules of the shipped adapters as tests need them: built from the
-// sources beside it, with the manifest in them, once for a process. It is imported by tests only
-// and knows nothing of what is in built/, which may be older.
+// Package plugintest owns what the tests of the shipped adapters share: their modules, built from
+// the sources beside it once for a process, with the manifest in them; the native build of one,
+// spoken to over the plugin ABI as the host does; answers put together as a caller's SDK does;
+// and the way to recordings. It is imported by tests only, knows no provider, and nothing of what
+// is in built/, which may be older.
 package plugintest
 
 import (
