@@ -350,7 +350,7 @@ func (f *Follower) try(r *Revision) {
 		return
 	}
 	f.wg.Go(func() {
-		end := time.NewTimer(trialFor)
+		end := time.NewTimer(TrialFor)
 		defer end.Stop()
 		select {
 		case <-f.ctx.Done():

@@ -10,9 +10,8 @@ import (
 // each of them fails closed, and costs its whole time. A trial finds out.
 
 const (
-	lateRow  = 5 // decisions of one point in a row that timed out, kept ones not counted
-	lateFor  = 4 // … over that many time-outs at least: a machine that stands still is no policy
-	trialFor = TrialFor
+	lateRow = 5 // decisions of one point in a row that timed out, kept ones not counted
+	lateFor = 4 // … over that many time-outs at least: a machine that stands still is no policy
 )
 
 // TrialFor is how long a new revision has to prove itself.
