@@ -1,8 +1,6 @@
 package anthropic
 
 import (
-	"bytes"
-
 	interlock "github.com/interlock-gateway/interlock/sdk/go"
 	"github.com/interlock-gateway/interlock/sdk/go/json"
 )
@@ -48,12 +46,12 @@ func classOf(kind, message string) string {
 	case "authentication_error", "billing_error":
 		return interlock.UpstreamAuth
 	case "permission_error":
-		if says(message, "model") {
+		if interlock.Says(message, "model") {
 			return interlock.ModelUnavailable
 		}
 		return interlock.UpstreamAuth
 	case "not_found_error":
-		if says(message, "model") {
+		if interlock.Says(message, "model") {
 			return interlock.ModelUnavailable
 		}
 		return interlock.ClientInvalid // a file, a container
@@ -74,30 +72,16 @@ func classOf(kind, message string) string {
 // invalid tells apart what the provider calls an invalid request and says in words only.
 func invalid(message string) string {
 	switch {
-	case says(message, "prompt is too long", "exceed context limit", "input is too long", "exceeds the context window",
+	case interlock.Says(message, "prompt is too long", "exceed context limit", "input is too long", "exceeds the context window",
 		"exceeds the maximum context"):
 		return interlock.ContextOverflow
-	case says(message, "credit balance is too low", "specified api usage limits", "organization has been disabled",
+	case interlock.Says(message, "credit balance is too low", "specified api usage limits", "organization has been disabled",
 		"spend limit"):
 		return interlock.UpstreamAuth
-	case says(message, "content filtering policy"):
+	case interlock.Says(message, "content filtering policy"):
 		return interlock.ContentFiltered
-	case says(message, "model is not available", "model has been deprecated", "model is deprecated"):
+	case interlock.Says(message, "model is not available", "model has been deprecated", "model is deprecated"):
 		return interlock.ModelUnavailable
 	}
 	return interlock.ClientInvalid
-}
-
-// says looks for one of the phrases, in small letters, whatever the letters of the message.
-func says(message string, phrases ...string) bool {
-	small := []byte(message)
-	for i := range small {
-		small[i] = lower(small[i])
-	}
-	for _, p := range phrases {
-		if bytes.Contains(small, []byte(p)) {
-			return true
-		}
-	}
-	return false
 }

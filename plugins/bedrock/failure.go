@@ -1,8 +1,6 @@
 package bedrock
 
 import (
-	"bytes"
-
 	interlock "github.com/interlock-gateway/interlock/sdk/go"
 	"github.com/interlock-gateway/interlock/sdk/go/json"
 )
@@ -97,7 +95,7 @@ func classOf(kind string, f *interlock.Failure) string {
 	case "resourceNotFoundException":
 		return interlock.ModelUnavailable
 	case "accessDeniedException":
-		if says(f.Message, "access to the model", "model access") {
+		if interlock.Says(f.Message, "access to the model", "model access") {
 			return interlock.ModelUnavailable
 		}
 		return interlock.UpstreamAuth
@@ -119,29 +117,15 @@ func classOf(kind string, f *interlock.Failure) string {
 // invalid tells apart what the provider calls a ValidationException and says in words only.
 func invalid(message string) string {
 	switch {
-	case says(message, "input is too long", "input tokens exceeded", "prompt is too long",
+	case interlock.Says(message, "input is too long", "input tokens exceeded", "prompt is too long",
 		"exceeds the maximum context length", "exceed context limit", "maximum context length",
 		"too many input tokens", "exceeds the model's maximum"):
 		return interlock.ContextOverflow
-	case says(message, "model identifier is invalid", "on-demand throughput isn", "model is not supported in this region",
+	case interlock.Says(message, "model identifier is invalid", "on-demand throughput isn", "model is not supported in this region",
 		"reached the end of its life"):
 		return interlock.ModelUnavailable
 	}
 	return ""
-}
-
-// says looks for one of the phrases, in small letters, whatever the letters of the message.
-func says(message string, phrases ...string) bool {
-	lower := []byte(message)
-	for i := range lower {
-		lower[i] = lowerByte(lower[i])
-	}
-	for _, p := range phrases {
-		if bytes.Contains(lower, []byte(p)) {
-			return true
-		}
-	}
-	return false
 }
 
 // lowerByte is for ASCII only: package bytes brings Unicode's tables into a module.

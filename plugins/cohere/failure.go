@@ -1,8 +1,6 @@
 package cohere
 
 import (
-	"bytes"
-
 	interlock "github.com/interlock-gateway/interlock/sdk/go"
 	"github.com/interlock-gateway/interlock/sdk/go/json"
 )
@@ -38,12 +36,12 @@ func classOf(kind, message string, status uint32) string {
 	case 401, 402:
 		return interlock.UpstreamAuth
 	case 404:
-		if says(message, "model '", "finetuned model") {
+		if interlock.Says(message, "model '", "finetuned model") {
 			return interlock.ModelUnavailable
 		}
 	case 429:
 		// A trial key has so many calls a month; waiting does not help.
-		if says(message, "api calls / month") {
+		if interlock.Says(message, "api calls / month") {
 			return interlock.UpstreamAuth
 		}
 		return interlock.RateLimited
@@ -55,7 +53,7 @@ func classOf(kind, message string, status uint32) string {
 		switch class := invalid(kind, message); {
 		case class != interlock.ClientInvalid:
 			return class
-		case says(message, "too many requests", "rate limit"):
+		case interlock.Says(message, "too many requests", "rate limit"):
 			return interlock.RateLimited
 		}
 		return interlock.ServerError
@@ -65,28 +63,12 @@ func classOf(kind, message string, status uint32) string {
 
 func invalid(kind, message string) string {
 	switch {
-	case says(message, "max tokens must be less than"): // too many for the answer
+	case interlock.Says(message, "max tokens must be less than"): // too many for the answer
 		return interlock.ClientInvalid
-	case kind == "TOO_MANY_TOKENS", says(message, "too many tokens"):
+	case kind == "TOO_MANY_TOKENS", interlock.Says(message, "too many tokens"):
 		return interlock.ContextOverflow
-	case says(message, "is not ready for serving", "is not supported by the chat api", "is not supported by the embed api"):
+	case interlock.Says(message, "is not ready for serving", "is not supported by the chat api", "is not supported by the embed api"):
 		return interlock.ModelUnavailable
 	}
 	return interlock.ClientInvalid
-}
-
-// says looks for one of the phrases, in small letters, whatever the letters of the message.
-func says(message string, phrases ...string) bool {
-	lower := []byte(message)
-	for i, c := range lower { // for ASCII only: package bytes brings Unicode's tables into a module
-		if c-'A' < 26 {
-			lower[i] = c + 'a' - 'A'
-		}
-	}
-	for _, p := range phrases {
-		if bytes.Contains(lower, []byte(p)) {
-			return true
-		}
-	}
-	return false
 }

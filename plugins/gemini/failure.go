@@ -170,12 +170,12 @@ func classOf(kind, reason, message string, status uint32) string {
 	}
 	switch kind {
 	case "NOT_FOUND":
-		if says(message, "models/", "model ") {
+		if interlock.Says(message, "models/", "model ") {
 			return interlock.ModelUnavailable
 		}
 		return interlock.ClientInvalid
 	case "FAILED_PRECONDITION":
-		if says(message, "user location", "billing", "free tier is not available") {
+		if interlock.Says(message, "user location", "billing", "free tier is not available") {
 			return interlock.UpstreamAuth
 		}
 		return interlock.ClientInvalid
@@ -202,27 +202,13 @@ func classOf(kind, reason, message string, status uint32) string {
 // invalid tells apart what the provider calls an invalid argument and says in words only.
 func invalid(message string) string {
 	switch {
-	case says(message, "api key not valid", "api key expired", "api key not found"):
+	case interlock.Says(message, "api key not valid", "api key expired", "api key not found"):
 		return interlock.UpstreamAuth
-	case says(message, "exceeds the maximum number of tokens", "token count exceeds", "input context is too long",
+	case interlock.Says(message, "exceeds the maximum number of tokens", "token count exceeds", "input context is too long",
 		"exceeds the maximum number of input tokens", "maximum context length"):
 		return interlock.ContextOverflow
-	case says(message, "user location is not supported"):
+	case interlock.Says(message, "user location is not supported"):
 		return interlock.UpstreamAuth
 	}
 	return interlock.ClientInvalid
-}
-
-// says looks for one of the phrases, in small letters, whatever the letters of the message.
-func says(message string, phrases ...string) bool {
-	lower := []byte(message)
-	for i, c := range lower {
-		lower[i] = lowerByte(c)
-	}
-	for _, p := range phrases {
-		if bytes.Contains(lower, []byte(p)) {
-			return true
-		}
-	}
-	return false
 }

@@ -1,8 +1,6 @@
 package mistral
 
 import (
-	"bytes"
-
 	interlock "github.com/interlock-gateway/interlock/sdk/go"
 	"github.com/interlock-gateway/interlock/sdk/go/json"
 )
@@ -119,7 +117,7 @@ func classOf(kind, message string, status uint32) string {
 	case 403:
 		return forbidden(message)
 	case 429:
-		if says(message, "capacity exceeded") { // of the provider for that model, not of the account
+		if interlock.Says(message, "capacity exceeded") { // of the provider for that model, not of the account
 			return interlock.Overloaded
 		}
 		return interlock.RateLimited
@@ -137,9 +135,9 @@ func classOf(kind, message string, status uint32) string {
 // invalid tells apart what the provider calls an invalid request and says in words only.
 func invalid(message string) string {
 	switch {
-	case says(message, "too large for model with", "maximum context length"):
+	case interlock.Says(message, "too large for model with", "maximum context length"):
 		return interlock.ContextOverflow
-	case says(message, "invalid model:"):
+	case interlock.Says(message, "invalid model:"):
 		return interlock.ModelUnavailable
 	}
 	return interlock.ClientInvalid
@@ -149,28 +147,12 @@ func invalid(message string) string {
 // Anything else says nothing about the channel.
 func forbidden(message string) string {
 	switch {
-	case says(message, "access to this model", "access to the model", "access to model", "model is not available"):
+	case interlock.Says(message, "access to this model", "access to the model", "access to model", "model is not available"):
 		return interlock.ModelUnavailable
-	case says(message, "api key", "subscription", "workspace", "billing"):
+	case interlock.Says(message, "api key", "subscription", "workspace", "billing"):
 		return interlock.UpstreamAuth
 	}
 	return ""
 }
 
 func hasPrefix(s, prefix string) bool { return len(s) >= len(prefix) && s[:len(prefix)] == prefix }
-
-// says looks for one of the phrases, in small letters, whatever the letters of the message.
-func says(message string, phrases ...string) bool {
-	lower := []byte(message)
-	for i, c := range lower { // for ASCII only: package bytes brings Unicode's tables into a module
-		if c-'A' < 26 {
-			lower[i] = c + 'a' - 'A'
-		}
-	}
-	for _, p := range phrases {
-		if bytes.Contains(lower, []byte(p)) {
-			return true
-		}
-	}
-	return false
-}

@@ -42,29 +42,13 @@ func read(v json.Value) (f interlock.Failure) {
 // classOf tells apart what Ollama says in words only. What is not here is left to the status.
 func classOf(message string) string {
 	switch {
-	case says(message, "prompt too long", "exceeded max context length", "exceeds the context length", "exceeds maximum context length",
+	case interlock.Says(message, "prompt too long", "exceeded max context length", "exceeds the context length", "exceeds maximum context length",
 		"exceeds the available context size", "input length exceeds"):
 		return interlock.ContextOverflow
-	case says(message, "server busy", "maximum pending requests exceeded"):
+	case interlock.Says(message, "server busy", "maximum pending requests exceeded"):
 		return interlock.Overloaded
-	case says(message, "try pulling it first", "' not found", "\" not found"):
+	case interlock.Says(message, "try pulling it first", "' not found", "\" not found"):
 		return interlock.ModelUnavailable
 	}
 	return ""
-}
-
-// says looks for one of the phrases, in small letters, whatever the letters of the message.
-func says(message string, phrases ...string) bool {
-	lower := []byte(message)
-	for i, c := range lower {
-		if c-'A' < 26 { // ASCII only: package bytes brings Unicode's tables into a module
-			lower[i] = c + 'a' - 'A'
-		}
-	}
-	for _, p := range phrases {
-		if contains(string(lower), p) {
-			return true
-		}
-	}
-	return false
 }
