@@ -39,12 +39,25 @@ func (s *section) shoot(ctx context.Context, t *target, j job) (*sample, error) 
 	}
 	s.count(t, sum)
 	if t.process != nil {
-		time.Sleep(settle)
+		if err := pass(ctx, settle); err != nil {
+			return nil, err
+		}
 		if after, err = t.cpu(); err != nil {
 			return nil, err
 		}
 	}
 	return &sample{sum, after - before}, nil
+}
+
+// pass lets time go by that is measured, or must not be: idle processes have nothing else to wait
+// for.
+func pass(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
 }
 
 // count adds a tally's errors to the section's.

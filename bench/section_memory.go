@@ -18,7 +18,9 @@ func (s *section) start(ctx context.Context) error {
 				return err
 			}
 			ready = append(ready, float64(t.ready.Microseconds())/1000)
-			time.Sleep(300 * time.Millisecond)
+			if err := pass(ctx, 300*time.Millisecond); err != nil {
+				return err
+			}
 			idle = append(idle, mib(t.resident()))
 			t.end()
 		}
@@ -59,13 +61,17 @@ func (s *section) start(ctx context.Context) error {
 		return err
 	}
 	defer t.end()
-	time.Sleep(time.Second)
+	if err := pass(ctx, time.Second); err != nil {
+		return err
+	}
 	before, err := t.cpu()
 	if err != nil {
 		return err
 	}
 	const long = 2 * time.Second
-	time.Sleep(long)
+	if err := pass(ctx, long); err != nil {
+		return err
+	}
 	after, err := t.cpu()
 	if err != nil {
 		return err
@@ -136,7 +142,9 @@ func (s *section) memory(ctx context.Context) error {
 // holdOpen opens n slow streams on the target, looks at it for a while once they are all
 // open, and lets them end.
 func (s *section) holdOpen(ctx context.Context, t *target, n int, at string, long time.Duration) ([]string, error) {
-	time.Sleep(300 * time.Millisecond)
+	if err := pass(ctx, 300*time.Millisecond); err != nil {
+		return nil, err
+	}
 	idle := t.resident()
 	var most int64
 	var core float64
@@ -146,7 +154,9 @@ func (s *section) holdOpen(ctx context.Context, t *target, n int, at string, lon
 		before, err := t.cpu()
 		begin := time.Now()
 		for time.Since(begin) < max(long/2, 2*paceSlow) {
-			time.Sleep(50 * time.Millisecond)
+			if failed = pass(ctx, 50*time.Millisecond); failed != nil {
+				return
+			}
 			most = max(most, t.resident())
 		}
 		after, err2 := t.cpu()

@@ -87,7 +87,9 @@ func (s *section) scale(ctx context.Context) error {
 			break
 		}
 		all = append(all, t)
-		time.Sleep(300 * time.Millisecond)
+		if err := pass(ctx, 300*time.Millisecond); err != nil {
+			return err
+		}
 		idle[t.name] = mib(t.resident())
 		for i := range n {
 			k := post
